@@ -1,0 +1,58 @@
+"""A command line as the operating system would hand it to a program, with every character's place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kvlint.source import Span, Text
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Something unseen may be spliced in before argument `index` (`len(args)`: at the end, or at a place that is not known)."""
+
+    index: int
+    span: Span
+    reason: str
+    supply: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """A program that was passed through on the way: `uv run`, `taskset -c 0-7`, `docker run …`."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A version that the command line itself fixes: `uvx --from vllm==0.11.0`, `pip install mlx-lm==0.31.3 &&`."""
+
+    distribution: str
+    version: Text
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """A program and its arguments.
+
+    `program` is None where a container image's own entrypoint runs (`image` says which); then `args` follow that entrypoint.
+    `env` holds what is set for the process, later settings already winning; `env_open` says that more may be set unseen.
+    `shell`: the words went through a shell, so `$X` and quotes were read by it.
+    """
+
+    program: Text | None
+    args: tuple[Text, ...]
+    env: Mapping[str, Text] = field(default_factory=dict)
+    open: tuple[Opening, ...] = ()
+    env_open: tuple[Opening, ...] = ()
+    image: Text | None = None
+    wrappers: tuple[Wrapper, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    shell: bool = False
+
+    @property
+    def words(self) -> tuple[Text, ...]:
+        return (self.program, *self.args) if self.program is not None else self.args

@@ -1,0 +1,231 @@
+"""Values that know where they came from.
+
+A `Fact` is a value with its `Origin`; an `Unknown` says why there is no value and what would supply one; a `Range` is a value
+known only between two ends.  `@quantity` lifts a plain function on numbers to facts.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import update_wrapper
+from itertools import product
+from typing import Any, Generic, TypeVar, Union
+
+from kvlint.source import Span
+
+T = TypeVar("T")
+Number = Union[int, float, Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """`span`: where the characters to edit stand; `via`: the uses that led there, outermost first."""
+
+    span: Span
+    via: tuple[Span, ...] = ()
+    kind = "written"
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """What `engine` takes when `flag` is absent, in `versions`."""
+
+    engine: str
+    versions: tuple[str, ...]
+    flag: str
+    kind = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """A model's own configuration: `field` of `model`, as `source` has it."""
+
+    model: str
+    field: str
+    source: str
+    revision: str | None = None
+    kind = "catalog"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A property of a named device or instance, with the source of the figure."""
+
+    name: str
+    source: str
+    kind = "device"
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A row of `kvlint.lock`."""
+
+    model: str
+    revision: str | None
+    kind = "lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A figure that a running engine printed, recorded by `kvlint lock --from-log`."""
+
+    path: str
+    line: int
+    kind = "receipt"
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """A figure that was measured or chosen: data/coefficients.toml, or `[coefficients]` of the project."""
+
+    name: str
+    reason: str
+    kind = "coefficient"
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """Nothing states it; `why` says on what ground it is taken."""
+
+    why: str
+    kind = "assumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Worked out by the function of `quantity` from `inputs` (name, fact)."""
+
+    quantity: Quantity[Any]
+    inputs: tuple[tuple[str, Fact[Any]], ...]
+    kind = "derived"
+
+
+Origin = Union[Written, Default, Catalog, Device, Lock, Receipt, Coefficient, Assumed, Derived]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact(Generic[T]):
+    """A value and where it came from."""
+
+    value: T
+    origin: Origin
+
+    def leaves(self) -> Iterator[Fact[Any]]:
+        """The facts that nothing was derived from, in the order of the formula, each once."""
+        seen: set[int] = set()
+        stack: list[Fact[Any]] = [self]
+        while stack:
+            fact = stack.pop()
+            if id(fact) in seen:
+                continue
+            seen.add(id(fact))
+            if isinstance(fact.origin, Derived):
+                stack.extend(input_ for _, input_ in reversed(fact.origin.inputs))
+            else:
+                yield fact
+
+    def spans(self) -> Iterator[Span]:
+        """Every written place that the value rests on."""
+        for leaf in self.leaves():
+            if isinstance(leaf.origin, Written):
+                yield leaf.origin.span
+                yield from leaf.origin.via
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Not to be had from the files.  `missing` is a short stable key (`hardware.memory`), `supply` a sentence for people."""
+
+    missing: str
+    reason: str
+    supply: str
+
+    def __bool__(self) -> bool:
+        return False
+
+
+Value = Union[Fact[T], Unknown]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A continuous doubt: `low <= true value <= high`, `nominal` the most likely."""
+
+    low: Number
+    nominal: Number
+    high: Number
+
+    @property
+    def exact(self) -> bool:
+        return self.low == self.high
+
+
+def low(value: Any) -> Any:
+    return value.low if isinstance(value, Range) else value
+
+
+def nominal(value: Any) -> Any:
+    return value.nominal if isinstance(value, Range) else value
+
+
+def high(value: Any) -> Any:
+    return value.high if isinstance(value, Range) else value
+
+
+class Quantity(Generic[T]):
+    """A plain function of numbers, lifted to facts when called; `plain` is the function itself.
+
+    Ranges are evaluated at their corners, which is exact for functions monotone in each argument (property-tested).
+    An `Unknown` argument makes the result that `Unknown`.  A function may itself return an `Unknown`: a layout it does not know.
+    """
+
+    def __init__(self, plain: Callable[..., T | Unknown], name: str, unit: str, formula: str, source: str) -> None:
+        self.plain = plain
+        self.name = name
+        self.unit = unit
+        self.formula = formula
+        self.source = source
+        self.parameters = tuple(inspect.signature(plain).parameters)
+        update_wrapper(self, plain)
+
+    def __repr__(self) -> str:
+        return f"<quantity {self.name}>"
+
+    def __call__(self, *args: Value[Any], **kwargs: Value[Any]) -> Value[Any]:
+        given: dict[str, Value[Any]] = dict(zip(self.parameters, args, strict=False)) | kwargs
+        facts: dict[str, Fact[Any]] = {}
+        for name, value in given.items():
+            if isinstance(value, Unknown):
+                return value
+            facts[name] = value
+        result = self._evaluate({name: fact.value for name, fact in facts.items()})
+        if isinstance(result, Unknown):
+            return result
+        return Fact(result, Derived(self, tuple(facts.items())))
+
+    def _evaluate(self, values: dict[str, Any]) -> Any:
+        ranged = [name for name, value in values.items() if isinstance(value, Range)]
+        if not ranged:
+            return self.plain(**values)
+        middle = self.plain(**{name: nominal(value) for name, value in values.items()})
+        if isinstance(middle, Unknown):
+            return middle
+        corners = []
+        for corner in product(*((values[name].low, values[name].high) for name in ranged)):
+            result = self.plain(**{**values, **dict(zip(ranged, corner, strict=True))})
+            if isinstance(result, Unknown):
+                return result
+            corners.append(result)
+        return Range(min(corners), middle, max(corners))
+
+
+def quantity(name: str, *, unit: str, formula: str, source: str) -> Callable[[Callable[..., T | Unknown]], Quantity[T]]:
+    """Declare a plain function as a named quantity.  `name` is the contract's name; `source` says who gives the formula."""
+
+    def wrap(plain: Callable[..., T | Unknown]) -> Quantity[T]:
+        return Quantity(plain, name, unit, formula, source)
+
+    return wrap

@@ -1,0 +1,142 @@
+"""What a model's cache is made of, layer by layer: facts of the checkpoint, no engine in it.
+
+Sizes are element counts; bytes come in `sizing`, where an engine and its cache type are known.
+A layer is a tuple of parts, because some layers keep two things (Falcon-H1: attention and state side by side) and some nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Keys and values of `kv_heads` heads.  `window`: sliding; `chunk`: chunked local attention; both None: grows without bound.
+
+    `shared`: the layer reads an earlier layer's cache and stores nothing (Gemma 3n, Gemma 4 E models).
+    """
+
+    kv_heads: int
+    key_dim: int
+    value_dim: int
+    window: int | None = None
+    chunk: int | None = None
+    shared: bool = False
+
+    @property
+    def elements(self) -> int:
+        """Elements stored for one token."""
+        return 0 if self.shared else self.kv_heads * (self.key_dim + self.value_dim)
+
+
+@dataclass(frozen=True, slots=True)
+class Latent:
+    """Multi-head latent attention: one latent row and one rope key a token; the expanded sizes serve engines that store those.
+
+    `indexer_dim`: the key of a sparse indexer (DSA) that this layer owns, None where it has none.
+    """
+
+    rank: int
+    rope_dim: int
+    heads: int
+    nope_dim: int
+    value_dim: int
+    indexer_dim: int | None = None
+
+    @property
+    def elements(self) -> int:
+        return self.rank + self.rope_dim
+
+    @property
+    def expanded_elements(self) -> int:
+        return self.heads * (self.nope_dim + self.rope_dim + self.value_dim)
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """DeepSeek V4: a window of full rows, then one row for every `ratio` tokens (4: CSA with an indexer, 128: HCA, 0: window only)."""
+
+    ratio: int
+    window: int
+    head_dim: int
+    index_dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state that does not grow: linear attention, state space, short convolution.
+
+    `kind`: gdn, kda, mamba1, mamba2, short-conv, lightning, rglru, rwkv.
+    `conv_channels` × the kernel (or kernel - 1, by engine) elements of convolution state; `recurrent` elements of recurrent state.
+    The remaining fields are what engines split over devices: heads (value heads), key heads, groups and their sizes.
+    """
+
+    kind: str
+    conv_channels: int
+    conv_kernel: int
+    recurrent: int
+    heads: int = 1
+    key_heads: int = 1
+    key_dim: int = 0
+    value_dim: int = 0
+    groups: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cross:
+    """Cross attention to an encoder or to image tokens: nothing for text alone."""
+
+    kv_heads: int
+    key_dim: int
+    value_dim: int
+    encoder_tokens: int | None = None
+
+
+Part = Union[Attention, Latent, Compressed, State, Cross]
+Layer = tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """One model's cache-bearing shape.
+
+    `positions`: the largest of the model's positions as written (None: not stated); engines derive their own limit from `config`.
+    `draft_layers`: what its multi-token-prediction layers would keep if an engine runs them.
+    `config`: the text model's own configuration, for what one engine alone reads.
+    `source`: where these facts were read.
+    """
+
+    model_type: str
+    classes: tuple[str, ...]
+    layers: tuple[Layer, ...]
+    hidden_size: int
+    heads: int
+    vocab_size: int | None
+    dtype: str | None
+    positions: int | None
+    draft_layers: tuple[Layer, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    root: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+
+    def parts(self, kind: type[Any] | tuple[type[Any], ...] = object) -> Iterator[Any]:
+        """All parts of a kind, in layer order."""
+        for layer in self.layers:
+            for part in layer:
+                if isinstance(part, kind):
+                    yield part
+
+    @property
+    def hybrid(self) -> bool:
+        """Attention and recurrent state in one model."""
+        return any(True for _ in self.parts(State)) and any(True for _ in self.parts((Attention, Latent)))
+
+
+class UnknownArchitecture(ValueError):
+    """The configuration is not understood; `field` names what could not be read."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
