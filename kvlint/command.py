@@ -10,7 +10,7 @@ from kvlint.source import Span, Text
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Something unseen may be spliced in before argument `index` (`len(args)`: at the end, or at a place that is not known)."""
+    """Something unseen may be spliced in before argument `index` (`len(args)`: at the end, or nobody knows where)."""
 
     index: int
     span: Span
@@ -38,8 +38,8 @@ class Pin:
 class CommandLine:
     """A program and its arguments.
 
-    `program` is None where a container image's own entrypoint runs (`image` says which); then `args` follow that entrypoint.
-    `env` holds what is set for the process, later settings already winning; `env_open` says that more may be set unseen.
+    `program` is None where an image's own entrypoint runs (`image` says which); then `args` follow that entrypoint.
+    `env` holds what is set for the process, later settings already winning; `env_open`: more may be set unseen.
     `shell`: the words went through a shell, so `$X` and quotes were read by it.
     """
 

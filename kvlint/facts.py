@@ -1,7 +1,7 @@
 """Values that know where they came from.
 
-A `Fact` is a value with its `Origin`; an `Unknown` says why there is no value and what would supply one; a `Range` is a value
-known only between two ends.  `@quantity` lifts a plain function on numbers to facts.
+A `Fact` is a value with its `Origin`; an `Unknown` says why there is no value and what would supply one; a `Range`
+is a value known only between two ends.  `@quantity` lifts a plain function on numbers to facts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import update_wrapper
 from itertools import product
-from typing import Any, Generic, TypeVar, Union
+from typing import Any, Generic, TypeVar, Union, cast
 
 from kvlint.source import Span
 
@@ -137,7 +137,7 @@ class Fact(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Not to be had from the files.  `missing` is a short stable key (`hardware.memory`), `supply` a sentence for people."""
+    """Not to be had from the files.  `missing`: a short stable key (`hardware.memory`); `supply`: a sentence."""
 
     missing: str
     reason: str
@@ -179,7 +179,7 @@ class Quantity(Generic[T]):
     """A plain function of numbers, lifted to facts when called; `plain` is the function itself.
 
     Ranges are evaluated at their corners, which is exact for functions monotone in each argument (property-tested).
-    An `Unknown` argument makes the result that `Unknown`.  A function may itself return an `Unknown`: a layout it does not know.
+    An `Unknown` argument makes the result that `Unknown`.  A function may itself return one: a layout it does not know.
     """
 
     def __init__(self, plain: Callable[..., T | Unknown], name: str, unit: str, formula: str, source: str) -> None:
@@ -213,17 +213,17 @@ class Quantity(Generic[T]):
         middle = self.plain(**{name: nominal(value) for name, value in values.items()})
         if isinstance(middle, Unknown):
             return middle
-        corners = []
+        corners: list[Any] = []
         for corner in product(*((values[name].low, values[name].high) for name in ranged)):
             result = self.plain(**{**values, **dict(zip(ranged, corner, strict=True))})
             if isinstance(result, Unknown):
                 return result
             corners.append(result)
-        return Range(min(corners), middle, max(corners))
+        return Range(min(corners), cast(Any, middle), max(corners))
 
 
 def quantity(name: str, *, unit: str, formula: str, source: str) -> Callable[[Callable[..., T | Unknown]], Quantity[T]]:
-    """Declare a plain function as a named quantity.  `name` is the contract's name; `source` says who gives the formula."""
+    """Declare a plain function as a named quantity: `name` is the contract's, `source` says who gives the formula."""
 
     def wrap(plain: Callable[..., T | Unknown]) -> Quantity[T]:
         return Quantity(plain, name, unit, formula, source)

@@ -123,7 +123,7 @@ HOLE = "\ufffc"
 class Text:
     """A string in which every character knows where it was written.
 
-    What is unknown is a `Hole`, one `HOLE` character of the value.  `home` is where the whole text stands when it is empty.
+    What is unknown is a `Hole`, one `HOLE` character of the value.  `home` is where an empty text stands.
     """
 
     value: str
@@ -139,7 +139,7 @@ class Text:
 
     @classmethod
     def at(cls, value: str, span: Span) -> Text:
-        """A value that is not spelled by its characters (an escape, a number worked out): all of it points at `span`."""
+        """A value not spelled by its characters (an escape, a number worked out): all of it points at `span`."""
         return cls(value, (Piece(0, len(value), span, literal=False),) if value else (), (), span)
 
     @classmethod
@@ -187,7 +187,9 @@ class Text:
             if a < b:
                 span = _inner(p.span, a - p.at, b - p.at) if p.literal else p.span
                 pieces.append(Piece(a - start, b - a, span, p.literal, p.via))
-        holes = tuple(Hole(h.at - start, h.span, h.reason, h.supply, h.splice) for h in self.holes if start <= h.at < end)
+        holes = tuple(
+            Hole(h.at - start, h.span, h.reason, h.supply, h.splice) for h in self.holes if start <= h.at < end
+        )
         home = self._point(start) if not pieces else self._span(pieces)
         return Text(self.value[start:end], tuple(pieces), holes, home)
 
@@ -209,14 +211,13 @@ class Text:
     def _point(self, offset: int) -> Span | None:
         for p in self.pieces:
             if p.at <= offset <= p.at + p.length:
-                inner = _inner(p.span, offset - p.at, offset - p.at) if p.literal else p.span
-                return inner
+                return _inner(p.span, offset - p.at, offset - p.at) if p.literal else p.span
         return self.home
 
 
 def _inner(span: Span, start: int, end: int) -> Span:
     """Characters `start:end` of a span's own text, as a span."""
-    pieces = []
+    pieces: list[tuple[int, int]] = []
     at = 0
     for a, b in span.pieces:
         lo, hi = max(start, at), min(end, at + b - a)

@@ -15,7 +15,7 @@ from kvlint.source import Span, Text
 @dataclass(frozen=True, slots=True)
 class Scalar:
     """`text`: the value after unescaping and unfolding.  `tag`: str, int, float, bool, null, by the format's own rules
-    (YAML 1.1 as PyYAML and Go's readers resolve it); `quoted`: the format marks it as a string.  `span`: the token in the file.
+    (YAML 1.1 as PyYAML resolves it); `quoted`: the format marks it as a string; `span`: the token in the file.
     """
 
     text: Text
@@ -36,7 +36,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Entries in file order, merge keys applied, the first of duplicate keys kept out of `get` (the last wins, as loaders do).
+    """Entries in file order, merge keys applied; of duplicate keys `get` gives the last, as loaders do.
 
     `open`: something unseen may add entries (a templated splice, an unknown merge): an absent key is unknown.
     """

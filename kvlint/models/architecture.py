@@ -1,7 +1,8 @@
 """What a model's cache is made of, layer by layer: facts of the checkpoint, no engine in it.
 
 Sizes are element counts; bytes come in `sizing`, where an engine and its cache type are known.
-A layer is a tuple of parts, because some layers keep two things (Falcon-H1: attention and state side by side) and some nothing.
+A layer is a tuple of parts, because some layers keep two things (Falcon-H1: attention and state side by side) and some
+nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Union
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Keys and values of `kv_heads` heads.  `window`: sliding; `chunk`: chunked local attention; both None: grows without bound.
+    """Keys and values of `kv_heads` heads.  `window`: sliding; `chunk`: chunked local; both None: grows without bound.
 
     `shared`: the layer reads an earlier layer's cache and stores nothing (Gemma 3n, Gemma 4 E models).
     """
@@ -33,7 +34,7 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class Latent:
-    """Multi-head latent attention: one latent row and one rope key a token; the expanded sizes serve engines that store those.
+    """Multi-head latent attention: one latent row and one rope key a token; some engines store the expanded sizes.
 
     `indexer_dim`: the key of a sparse indexer (DSA) that this layer owns, None where it has none.
     """
@@ -56,7 +57,7 @@ class Latent:
 
 @dataclass(frozen=True, slots=True)
 class Compressed:
-    """DeepSeek V4: a window of full rows, then one row for every `ratio` tokens (4: CSA with an indexer, 128: HCA, 0: window only)."""
+    """DeepSeek V4: a window of full rows, then a row for every `ratio` tokens (4: CSA, indexed; 128: HCA; 0: none)."""
 
     ratio: int
     window: int
@@ -69,7 +70,7 @@ class State:
     """A state that does not grow: linear attention, state space, short convolution.
 
     `kind`: gdn, kda, mamba1, mamba2, short-conv, lightning, rglru, rwkv.
-    `conv_channels` × the kernel (or kernel - 1, by engine) elements of convolution state; `recurrent` elements of recurrent state.
+    `conv_channels` × the kernel (or kernel - 1, by engine): elements of convolution state; `recurrent`: of the other.
     The remaining fields are what engines split over devices: heads (value heads), key heads, groups and their sizes.
     """
 
@@ -102,7 +103,7 @@ Layer = tuple[Part, ...]
 class Architecture:
     """One model's cache-bearing shape.
 
-    `positions`: the largest of the model's positions as written (None: not stated); engines derive their own limit from `config`.
+    `positions`: the largest of the model's positions as written (None: not stated); engines derive limits from `config`.
     `draft_layers`: what its multi-token-prediction layers would keep if an engine runs them.
     `config`: the text model's own configuration, for what one engine alone reads.
     `source`: where these facts were read.

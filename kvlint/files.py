@@ -1,0 +1,107 @@
+"""Where files come from: a disk, a git revision, or memory.  Paths are relative to the project's root, with `/`."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+MAX_BYTES = 8 * 2**20
+SKIPPED_DIRECTORIES = frozenset(
+    {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".nox", ".mypy_cache", ".ruff_cache"}
+    | {".pytest_cache", ".direnv", ".terraform", "site-packages", ".eggs", "vendor"}
+)
+
+
+class Unreadable(Exception):
+    """A file that cannot be read as text: too large, binary, not permitted, not a file."""
+
+
+class Files(Protocol):
+    """A tree of files.  `paths` yields every file's path in sorted order; `read` gives its bytes or raises `Unreadable`."""
+
+    def paths(self) -> Iterator[str]: ...
+
+    def read(self, path: str) -> bytes: ...
+
+    def exists(self, path: str) -> bool: ...
+
+
+@dataclass(slots=True)
+class Disk:
+    """A directory.  Symbolic links to files are followed, links to directories are not (no loops); devices are skipped."""
+
+    root: Path
+    skipped: list[str] = field(default_factory=list)
+
+    def paths(self) -> Iterator[str]:
+        yield from self._walk("")
+
+    def _walk(self, prefix: str) -> Iterator[str]:
+        try:
+            with os.scandir(self.root / prefix if prefix else self.root) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError:
+            self.skipped.append(prefix)
+            return
+        for entry in entries:
+            path = f"{prefix}/{entry.name}" if prefix else entry.name
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in SKIPPED_DIRECTORIES:
+                        yield from self._walk(path)
+                elif entry.is_file():
+                    yield path
+            except OSError:
+                self.skipped.append(path)
+
+    def read(self, path: str) -> bytes:
+        try:
+            with open(self.root / path, "rb", buffering=0) as file:
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    raise Unreadable("not a regular file")
+                if status.st_size > MAX_BYTES:
+                    raise Unreadable(f"larger than {MAX_BYTES // 2**20} MiB")
+                return file.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise Unreadable(error.strerror or "cannot be read") from error
+
+    def exists(self, path: str) -> bool:
+        return (self.root / path).is_file()
+
+
+@dataclass(slots=True)
+class Memory:
+    """Files held in a dictionary: standard input, tests, a git revision already read."""
+
+    contents: Mapping[str, bytes]
+
+    def paths(self) -> Iterator[str]:
+        yield from sorted(self.contents)
+
+    def read(self, path: str) -> bytes:
+        if path not in self.contents:
+            raise Unreadable("no such file")
+        data = self.contents[path]
+        if len(data) > MAX_BYTES:
+            raise Unreadable(f"larger than {MAX_BYTES // 2**20} MiB")
+        return data
+
+    def exists(self, path: str) -> bool:
+        return path in self.contents
+
+
+def decode(data: bytes) -> str:
+    """UTF-8 without a byte-order mark (UTF-16 with one is read too); raises `Unreadable` for anything else."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encoding = "utf-16"
+    else:
+        encoding = "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"not UTF-8 text (byte {error.start})") from error

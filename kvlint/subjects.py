@@ -1,0 +1,205 @@
+"""What the rules speak about: processes that serve a model, limits in front of them, and what a stage could not accept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Union
+
+from kvlint.command import CommandLine
+from kvlint.facts import Fact, Unknown, Value
+from kvlint.source import Span, Text
+
+if TYPE_CHECKING:
+    from kvlint.models.architecture import Architecture
+    from kvlint.sizing.server import Sizing
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something a stage could not accept.  A rule with `subject: problem` and this `kind` gives it severity and words.
+
+    `doubt`: why it may be no problem after all (an opaque splice, a version beyond the data); caps the severity at warning.
+    """
+
+    kind: str
+    span: Span
+    data: Mapping[str, Any] = field(default_factory=dict)
+    related: tuple[tuple[str, Span, str], ...] = ()  # role, place, words
+    doubt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a process runs, as its carrier states it.
+
+    `unit`: the deployment unit (compose project, namespace of a directory, Nix file) inside which names resolve.
+    `hosts`: names by which others of the unit reach it; `ports`: what it listens on by the carrier's word, container side;
+    `published`: host side.  `product`: what names a device (label, instance type, profile), in order of authority.
+    `gpus`: devices visible to one replica.  `device_ids`: literal ids.  None: not stated.
+    """
+
+    carrier: str
+    unit: str
+    name: str
+    place: Span
+    labels: Mapping[str, str] = field(default_factory=dict)
+    hosts: tuple[str, ...] = ()
+    ports: Mapping[str, Fact[int]] = field(default_factory=dict)
+    published: Mapping[int, Fact[int]] = field(default_factory=dict)
+    replicas: Value[int] | None = None
+    gpus: Value[int] | None = None
+    device_ids: tuple[Text, ...] = ()
+    product: tuple[Product, ...] = ()
+    memory_limit: Value[int] | None = None
+    shared_memory: Value[int] | None = None
+    host_ipc: bool = False
+    resident_with: str | None = None  # a group whose members provably run at the same time on this machine
+    exclusive: bool = False  # something runs one of several at a time
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A text that names a device: `key` is the label or field (`nvidia.com/gpu.product`, `node.kubernetes.io/instance-type`)."""
+
+    key: str
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A command line where it was found."""
+
+    site: Site
+    line: CommandLine
+    directives: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One option as given: `name` as the engine's data has it, `spelling` as typed, `dest` the setting it writes."""
+
+    name: str
+    dest: str
+    spelling: Text
+    value: Text | None
+    typed: Any = None
+    source: str = "argument"  # or environment, file
+
+
+@dataclass(eq=False, slots=True)
+class Server:
+    """One engine process in one world: the releases of its engine that read the line alike and mean the same by it."""
+
+    id: str
+    engine: str
+    releases: tuple[str, ...]
+    process: Process
+    program: Span
+    settings: dict[str, Value[Any]]
+    flags: tuple[Flag, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    names: tuple[str, ...] = ()
+    architecture: Value[Architecture] = field(
+        default_factory=lambda: Unknown("model", "no model is named", "name a model")
+    )
+    hardware: Mapping[str, Value[Any]] = field(default_factory=dict)
+    version: VersionClaim | None = None
+    sizing: Sizing = field(init=False)
+
+    @property
+    def site(self) -> Site:
+        return self.process.site
+
+    @property
+    def refused(self) -> bool:
+        """The engine's own parser would not start with this line."""
+        return any(problem.data.get("refuses") for problem in self.problems)
+
+    def get(self, name: str) -> Value[Any] | None:
+        """A setting or derived value by its contract name; None where it does not apply."""
+        found = self.settings.get(name)
+        return found if found is not None else self.sizing.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionClaim:
+    """Where an engine's version was learned.  `text` as written (`0.11.0`, `>=0.31,<0.33`); `beyond`: newer or older than the data."""
+
+    text: str
+    origin: Any
+    beyond: str | None = None
+
+
+@dataclass(eq=False, slots=True)
+class ServerGroup:
+    """One server as people see it: its worlds."""
+
+    id: str
+    worlds: tuple[Server, ...]
+
+    @property
+    def first(self) -> Server:
+        return self.worlds[0]
+
+    @property
+    def live(self) -> tuple[Server, ...]:
+        """The worlds whose engine accepts the line; all of them where none does."""
+        accepted = tuple(world for world in self.worlds if not world.refused)
+        return accepted or self.worlds
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An address that a front sends requests to."""
+
+    host: str | None
+    port: int | None
+    span: Span
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A window that someone in front of an engine promises: `kind` is total, input or output; `enforced` or only claimed."""
+
+    kind: str
+    tokens: Fact[int]
+    enforced: bool
+    by: str
+
+
+@dataclass(eq=False, slots=True)
+class Admission:
+    """One limit in front of servers.
+
+    `limit`: requests in flight (None: this system has no such limit here).  `per`: what it counts by (model, key, pod, …).
+    `excess`: what a caller gets beyond it (wait, reject).  `target`: the process it starts itself, or the address it calls.
+    """
+
+    id: str
+    system: str
+    unit: str
+    name: str
+    place: Span
+    limit: Value[int] | None = None
+    per: str = "model"
+    excess: str = "wait"
+    target: Union[Process, Endpoint, None] = None
+    names: tuple[str, ...] = ()
+    promises: tuple[Promise, ...] = ()
+    settings: Mapping[str, Value[Any]] = field(default_factory=dict)
+    servers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A literal that claims to equal (`==`) or to bound (`<=`) a derived value of a server."""
+
+    relation: str
+    quantity: str
+    server: str
+    literal: Text
+    place: Span
+    pinned: bool = False
