@@ -125,7 +125,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class VersionClaim:
-    """Where an engine's version was learned.  `text` as written (`0.11.0`, `>=0.31,<0.33`); `beyond`: newer or older than the data."""
+    """Where an engine's version was learned.  `text`: as written (`0.11.0`, `>=0.31,<0.33`); `beyond`: `newer` or `older`."""
 
     text: str
     origin: Any

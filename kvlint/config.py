@@ -1,0 +1,291 @@
+"""`kvlint.toml`, or `[tool.kvlint]` in `pyproject.toml`: every key with its place, unknown ones refused with a suggestion."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import Any
+
+from kvlint.facts import Fact, Written
+from kvlint.globs import matches_path, matches_server
+from kvlint.source import Source, Span
+from kvlint.tree import List, Map, Node, Scalar
+from kvlint.units import parse_size
+
+SEVERITIES = ("error", "warning", "note", "off")
+FAIL_ON = ("error", "warning", "note", "never")
+
+# What a key holds: read by `_READERS`, and by scripts/build_schema.py for the JSON Schema.
+TOP: dict[str, str] = {
+    "select": "texts",
+    "ignore": "texts",
+    "exclude": "texts",
+    "fail_on": "fail_on",
+}
+TABLES: dict[str, dict[str, str]] = {
+    "hardware": {
+        "match": "text",
+        "device": "text",
+        "memory": "size",
+        "count": "count",
+        "unified": "flag",
+        "ceiling": "size",
+        "budget": "size",
+        "available_kv": "size",
+        "free": "size",
+    },
+    "workload": {
+        "match": "text",
+        "window": "tokens",
+        "streams": "count",
+        "tokens": "tokens",
+        "max_output": "tokens",
+        "reuse": "reuse",
+        "shared_prefix": "tokens",
+    },
+    "engine": {"match": "text", "name": "engine", "version": "text"},
+    "model": {"id": "text", "config": "text", "weights": "size"},
+    "parity": {"name": "text", "equal": "texts", "at_most": "texts", "severity": "severity"},
+    "derived": {"at": "text", "is": "text", "at_most": "text"},
+    "ignore": {"rule": "text", "at": "text", "reason": "text", "until": "date"},
+    "per_file_ignore": {"match": "text", "rules": "texts"},
+    "floor": {"match": "text", "min_warm_slots": "number", "min_concurrency": "number"},
+}
+REQUIRED: dict[str, tuple[str, ...]] = {
+    "hardware": ("match",),
+    "workload": ("match",),
+    "engine": ("match",),
+    "model": ("id",),
+    "derived": ("at",),
+    "ignore": ("rule",),
+    "per_file_ignore": ("match", "rules"),
+    "floor": ("match",),
+}
+COEFFICIENT: dict[str, str] = {"value": "number", "low": "number", "nominal": "number", "high": "number", "reason": "text"}
+ENGINE_NAMES = ("mlx-lm", "vllm-mlx", "vllm", "sglang", "llama-server", "ollama", "tgi", "trtllm", "lmdeploy")
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used, with its place; the command ends with status 2."""
+
+    def __init__(self, message: str, span: Span | None = None, path: str = "") -> None:
+        place = f"{span.path}:{span.line}:{span.column}: " if span else f"{path}: " if path else ""
+        super().__init__(place + message)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One `[[table]]`: its values as facts, by key."""
+
+    kind: str
+    values: dict[str, Fact[Any]]
+    span: Span
+
+    def get(self, key: str) -> Any:
+        found = self.values.get(key)
+        return None if found is None else found.value
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.values
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the project says; `path` is relative to the project's root, patterns are relative to `path`'s directory."""
+
+    path: str | None = None
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    fail_on: str | None = None
+    severity: dict[str, str] = field(default_factory=dict)
+    coefficients: dict[str, dict[str, Fact[Any]]] = field(default_factory=dict)
+    tables: dict[str, tuple[Table, ...]] = field(default_factory=dict)
+
+    def all(self, kind: str) -> tuple[Table, ...]:
+        return self.tables.get(kind, ())
+
+    def matching(self, kind: str, server_id: str) -> dict[str, Fact[Any]]:
+        """The merged values of every `[[kind]]` whose `match` covers the server, later tables winning key by key."""
+        merged: dict[str, Fact[Any]] = {}
+        for table in self.all(kind):
+            if matches_server(table.get("match"), server_id):
+                merged.update(table.values)
+        merged.pop("match", None)
+        return merged
+
+    def excluded(self, path: str) -> bool:
+        return any(matches_path(pattern, path) for pattern in self.exclude)
+
+
+def load(source: Source, *, table: bool = False) -> Config:
+    """Read a configuration; `table`: it is a `pyproject.toml` and ours is `[tool.kvlint]`.  Raises `ConfigError`."""
+    from kvlint.formats import toml
+
+    document = toml.parse(source)
+    if document.problem is not None:
+        raise ConfigError(document.problem.message, document.problem.span)
+    root = document.node
+    if table:
+        root = root.get("tool", "kvlint") if isinstance(root, Map) else None
+    if root is None:
+        return Config(path=source.path)
+    if not isinstance(root, Map):
+        raise ConfigError("[tool.kvlint] must be a table", path=source.path)
+    return _config(source.path, root)
+
+
+def holds_table(data: bytes) -> bool:
+    """Whether a `pyproject.toml` has a table of ours, without parsing it."""
+    return b"tool.kvlint" in data or (b"kvlint" in data and b"[tool]" in data)
+
+
+def _config(path: str, root: Map) -> Config:
+    values: dict[str, Any] = {}
+    tables: dict[str, tuple[Table, ...]] = {}
+    severity: dict[str, str] = {}
+    coefficients: dict[str, dict[str, Fact[Any]]] = {}
+    for entry in root:
+        key, node = entry.key.value, entry.value
+        if key == "severity":
+            severity = {name: fact.value for name, fact in _open_table(node, "severity").items()}
+        elif key == "coefficients":
+            coefficients = dict(_coefficients(node))
+        elif key in TABLES and isinstance(node, List) and (not node.items or isinstance(node.items[0], Map)):
+            tables[key] = tuple(_table(key, item) for item in node)
+        elif key in TOP:
+            values[key] = _READERS[TOP[key]](node)
+        elif key in TABLES:
+            raise ConfigError(f"{key} is a list of tables: write [[{key}]]", entry.key.span)
+        else:
+            known = (*TOP, *TABLES, "severity", "coefficients")
+            raise ConfigError(_unknown(key, known), entry.key.span)
+    return Config(path=path, severity=severity, coefficients=coefficients, tables=tables, **values)
+
+
+def _table(kind: str, node: Node) -> Table:
+    if not isinstance(node, Map):
+        raise ConfigError(f"[[{kind}]] must be a table", node.span)
+    values: dict[str, Fact[Any]] = {}
+    for entry in node:
+        key = entry.key.value
+        if key not in TABLES[kind]:
+            raise ConfigError(_unknown(key, tuple(TABLES[kind])) + f" in [[{kind}]]", entry.key.span)
+        values[key] = Fact(_READERS[TABLES[kind][key]](entry.value), Written(entry.value.span))
+    for key in REQUIRED.get(kind, ()):
+        if key not in values:
+            raise ConfigError(f"[[{kind}]] needs {key}", node.span)
+    return Table(kind, values, node.span)
+
+
+def _open_table(node: Node, kind: str) -> dict[str, Fact[Any]]:
+    if not isinstance(node, Map):
+        raise ConfigError(f"[{kind}] must be a table", node.span)
+    return {entry.key.value: Fact(_READERS[kind](entry.value), Written(entry.value.span)) for entry in node}
+
+
+def _coefficients(node: Node) -> Iterator[tuple[str, dict[str, Fact[Any]]]]:
+    if not isinstance(node, Map):
+        raise ConfigError("[coefficients] must be a table", node.span)
+    for entry in node:
+        if not isinstance(entry.value, Map):
+            raise ConfigError("a coefficient is {value = …, reason = …}", entry.value.span)
+        values: dict[str, Fact[Any]] = {}
+        for inner in entry.value:
+            if inner.key.value not in COEFFICIENT:
+                raise ConfigError(_unknown(inner.key.value, tuple(COEFFICIENT)), inner.key.span)
+            values[inner.key.value] = Fact(
+                _READERS[COEFFICIENT[inner.key.value]](inner.value), Written(inner.value.span)
+            )
+        if "reason" not in values:
+            raise ConfigError(f"coefficient {entry.key.value} needs a reason", entry.key.span)
+        yield entry.key.value, values
+
+
+def _unknown(key: str, known: tuple[str, ...]) -> str:
+    near = get_close_matches(key, known, n=1, cutoff=0.6)
+    return f"unknown key {key!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+
+
+def _scalar(node: Node, what: str) -> Scalar:
+    if not isinstance(node, Scalar):
+        raise ConfigError(f"expected {what}", node.span)
+    return node
+
+
+def _text(node: Node) -> str:
+    scalar = _scalar(node, "text")
+    if not scalar.quoted:
+        raise ConfigError("expected text in quotes", node.span)
+    return scalar.value
+
+
+def _texts(node: Node) -> tuple[str, ...]:
+    if not isinstance(node, List):
+        raise ConfigError("expected a list of texts", node.span)
+    return tuple(_text(item) for item in node)
+
+
+def _number(node: Node) -> Fraction:
+    scalar = _scalar(node, "a number")
+    try:
+        return Fraction(scalar.value.replace("_", ""))
+    except (ValueError, ZeroDivisionError):
+        raise ConfigError("expected a number", node.span) from None
+
+
+def _count(node: Node) -> int:
+    number = _number(node)
+    if number.denominator != 1 or number < 0:
+        raise ConfigError("expected a whole number", node.span)
+    return int(number)
+
+
+def _size(node: Node) -> int:
+    size = parse_size(_scalar(node, "a size").value.replace("_", ""))
+    if size is None:
+        raise ConfigError("expected bytes, or a size with KiB, MiB, GiB, kB, MB or GB", node.span)
+    return size
+
+
+def _flag(node: Node) -> bool:
+    value = _scalar(node, "true or false").value
+    if value not in ("true", "false"):
+        raise ConfigError("expected true or false", node.span)
+    return value == "true"
+
+
+def _date(node: Node) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(_scalar(node, "a date").value[:10])
+    except ValueError:
+        raise ConfigError("expected a date, 2027-01-31", node.span) from None
+
+
+def _one_of(*allowed: str) -> Any:
+    def read(node: Node) -> str:
+        value = _scalar(node, " or ".join(allowed)).value
+        if value not in allowed:
+            raise ConfigError(f"{value!r} is none of {', '.join(allowed)}", node.span)
+        return value
+
+    return read
+
+
+_READERS: dict[str, Any] = {
+    "text": _text,
+    "texts": _texts,
+    "number": _number,
+    "count": _count,
+    "tokens": _count,
+    "size": _size,
+    "flag": _flag,
+    "date": _date,
+    "severity": _one_of(*SEVERITIES),
+    "fail_on": _one_of(*FAIL_ON),
+    "reuse": _one_of("conversation", "none"),
+    "engine": _one_of(*ENGINE_NAMES),
+}

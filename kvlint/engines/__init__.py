@@ -1,0 +1,73 @@
+"""The engines by name.  A module is imported when a command line names its program or an image of its own."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import cast
+
+from kvlint.command import CommandLine
+from kvlint.engines.base import Engine, EngineData
+
+ENGINES: dict[str, EngineData] = {
+    data.name: data
+    for data in (
+        EngineData(
+            "vllm",
+            "kvlint.engines.vllm",
+            programs=("vllm",),
+            modules=("vllm.entrypoints.openai.api_server", "vllm.entrypoints.cli.main", "vllm"),
+            images=("vllm/vllm-openai", "vllm/vllm-openai-rocm", "vllm/vllm-openai-cpu"),
+        ),
+        EngineData(
+            "mlx-lm",
+            "kvlint.engines.mlx_lm",
+            programs=("mlx_lm.server", "mlx_lm"),
+            modules=("mlx_lm.server", "mlx_lm"),
+        ),
+    )
+}
+
+
+@cache
+def engine(name: str) -> Engine:
+    """The engine's own object; KeyError for a name that is none."""
+    return cast(Engine, import_module(ENGINES[name].module).ENGINE)
+
+
+@cache
+def _words() -> dict[str, str]:
+    return {word: data.name for data in ENGINES.values() for word in (*data.programs, *data.modules)}
+
+
+@cache
+def _repositories() -> dict[str, str]:
+    return {image: data.name for data in ENGINES.values() for image in data.images}
+
+
+def named_by(line: CommandLine) -> str | None:
+    """The engine that a line's program, or its image where no program is given, belongs to."""
+    if line.program is not None:
+        return _words().get(basename(line.program.value))
+    if line.image is not None:
+        return _repositories().get(repository(line.image.value))
+    return None
+
+
+def basename(program: str) -> str:
+    return program.rsplit("/", 1)[-1]
+
+
+def repository(image: str) -> str:
+    """`docker.io/vllm/vllm-openai:v0.11.0@sha256:…` → `vllm/vllm-openai`; another registry's copy keeps its host."""
+    name = image.split("@", 1)[0]
+    head, _, tail = name.rpartition("/")
+    name = f"{head}/{tail.split(':', 1)[0]}" if head else tail.split(":", 1)[0]
+    for prefix in ("docker.io/", "index.docker.io/", "registry-1.docker.io/"):
+        name = name.removeprefix(prefix)
+    return name
+
+
+def tag(image: str) -> str | None:
+    name = image.split("@", 1)[0].rpartition("/")[2]
+    return name.split(":", 1)[1] if ":" in name else None

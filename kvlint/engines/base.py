@@ -1,0 +1,96 @@
+"""What every engine's module provides, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kvlint.command import CommandLine
+from kvlint.facts import Value
+from kvlint.source import Span, Text
+from kvlint.subjects import Problem, Process
+
+if TYPE_CHECKING:
+    from kvlint.engines.argparse import Reading
+    from kvlint.models.lookup import Model
+    from kvlint.sizing.server import Sizing
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An engine's program found in a command line.
+
+    `entry` names the parser that `args` go to; where it depends on the release (an image's entrypoint) it is a function of it.
+    `args_at`: index of `args[0]` in the line's arguments, to place openings.  `span`: the word that names the program.
+    """
+
+    entry: str | Callable[[str], str]
+    args: tuple[Text, ...]
+    span: Span
+    args_at: int = 0
+    problems: tuple[Problem, ...] = ()
+
+    def entry_at(self, release: str) -> str:
+        return self.entry if isinstance(self.entry, str) else self.entry(release)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a server's settings are read from: one class of releases, the arguments as that class reads them, the surroundings."""
+
+    engine: str
+    releases: tuple[str, ...]
+    process: Process
+    reading: Reading
+    env: Mapping[str, Text]
+    model: Callable[[Text], Model]
+    hardware: Mapping[str, Value[Any]]
+    workload: Mapping[str, Value[Any]]
+    coefficient: Callable[[str], Value[Any]]
+
+    @property
+    def release(self) -> str:
+        """The newest release of the class; all of them mean the same."""
+        return self.releases[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an engine made of a world: settings by contract name, the names it serves, problems of its own."""
+
+    values: dict[str, Value[Any]]
+    names: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    model: Model | None = None
+
+
+class Engine(Protocol):
+    """One module an engine: an object of this shape named `ENGINE`."""
+
+    name: str
+    distribution: str  # as pinned in requirement files and `uvx --from`
+    images: tuple[str, ...]  # repositories whose tag is the engine's version
+
+    def recognise(self, line: CommandLine) -> Program | None:
+        """The engine's server in this line; None for anything else, its other subcommands included."""
+
+    def semantics(self, release: str) -> Hashable:
+        """Releases with the same value mean the same by the same settings."""
+
+    def settings(self, world: World) -> Settings: ...
+
+    def sizing(self) -> type[Sizing]:
+        """The memory model, imported when a derived value is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineData:
+    """Which words lead to which module: read before any engine is imported."""
+
+    name: str
+    module: str
+    programs: tuple[str, ...]
+    modules: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    markers: tuple[str, ...] = field(default=())

@@ -1,0 +1,1 @@
+"""Device and instance facts, and the memory that a server may use."""

@@ -1,0 +1,132 @@
+"""Device and instance names as labels, clouds and people spell them, and the memory behind each.
+
+`usable` memory is what torch reports as a device's total: the base of every engine's memory fraction.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kvlint.facts import Range
+from kvlint.units import GIB, MIB
+
+_DATA = Path(__file__).parent.parent / "_data" / "devices.json"
+_MIG = re.compile(r"(?P<base>.+?)-MIG-(?P<profile>[0-9]g\.[0-9]+gb)(?:\.me)?(?:-SHARED)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One product.  Sizes as the source gives them: nominal and usable in GiB, the driver's in MiB; None: not seen."""
+
+    product: str
+    vendor: str
+    nominal_gib: Fraction
+    driver_mib: int | None
+    usable_gib: Fraction | None
+    usable_gib_unseen: Fraction | None
+    capability: Fraction | None
+    unified: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One machine type: how many devices of which product a node has."""
+
+    name: str
+    gpus: Fraction
+    device: Device | None
+    host_bytes: int | None
+    source: str
+
+
+@cache
+def _load() -> tuple[dict[str, tuple[Device, ...]], dict[str, Device], dict[str, dict[str, Any]]]:
+    data = json.loads(_DATA.read_text(encoding="utf-8"))
+    names: dict[str, tuple[Device, ...]] = {}
+    products: dict[str, Device] = {}
+    for row in data["devices"]:
+        device = _device(row)
+        products[device.product] = device
+        for name in {spelled.lower() for spelled in (*row["names"], row["product"])}:
+            names[name] = (*names.get(name, ()), device)
+    return names, products, {row["instance"].lower(): row for row in data["instances"]}
+
+
+def _device(row: Mapping[str, Any]) -> Device:
+    def number(key: str) -> Fraction | None:
+        return None if row.get(key) is None else Fraction(str(row[key]))
+
+    return Device(
+        product=row["product"],
+        vendor=row["vendor"],
+        nominal_gib=Fraction(str(row["nominal_gib"])),
+        driver_mib=row.get("driver_mib"),
+        usable_gib=number("usable_gib"),
+        usable_gib_unseen=number("usable_gib_unseen"),
+        capability=number("capability"),
+        unified=row.get("unified", False),
+        source=row["source"],
+    )
+
+
+def named(name: str) -> tuple[Device, ...]:
+    """The products that a name can mean: one, several where the name is ambiguous (`a100`), none where it is not known."""
+    names, _, _ = _load()
+    key = name.strip().lower()
+    mig = _MIG.fullmatch(key)
+    if mig:
+        return names.get(f"mig-{mig['profile']}", ())
+    for spelled in (key, key.removesuffix("-shared"), key.removeprefix("nvidia-"), key.replace(" ", "-")):
+        if spelled in names:
+            return names[spelled]
+    return ()
+
+
+def instance(name: str) -> Instance | None:
+    _, products, instances = _load()
+    row = instances.get(name.strip().lower())
+    if row is None:
+        return None
+    host = row.get("host_mib")
+    return Instance(
+        name=row["instance"],
+        gpus=Fraction(str(row["gpus"])),
+        device=products.get(row["product"]) or next(iter(named(row["product"])), None),
+        host_bytes=None if host is None else host * MIB,
+        source=row["source"],
+    )
+
+
+def usable(device: Device, coefficient: Mapping[str, Range]) -> Range:
+    """Bytes that torch would report as the device's total.
+
+    From what was seen of it, else from the driver's figure, else from the data sheet; each step wider than the one before.
+    """
+    if device.vendor == "apple":
+        size = int(device.nominal_gib * GIB)
+        return Range(size, size, size)
+    if device.usable_gib is not None:
+        return _around(device.usable_gib, coefficient["usable_spread"])
+    if device.driver_mib is not None:
+        total, gap = Fraction(device.driver_mib, 1024), coefficient["usable_below_driver"]
+        middle = device.usable_gib_unseen or total - Fraction(gap.nominal)
+        return _gib(min(total - Fraction(gap.high), middle), middle, total)
+    share = coefficient["usable_share_of_nominal"]
+    middle = device.usable_gib_unseen or device.nominal_gib * Fraction(share.nominal)
+    return _gib(min(device.nominal_gib * Fraction(share.low), middle), middle, device.nominal_gib * Fraction(share.high))
+
+
+def _around(middle: Fraction, spread: Range) -> Range:
+    return _gib(middle + Fraction(spread.low), middle, middle + Fraction(spread.high))
+
+
+def _gib(low: Fraction, middle: Fraction, high: Fraction) -> Range:
+    return Range(int(low * GIB), int(middle * GIB), int(high * GIB))
