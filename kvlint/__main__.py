@@ -1,0 +1,5 @@
+"""`python -m kvlint`."""
+
+from kvlint.cli import main
+
+main()
