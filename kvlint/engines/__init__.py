@@ -49,9 +49,12 @@ def named_by(line: CommandLine) -> str | None:
     """The engine that a line's program, or its image where no program is given, belongs to."""
     if line.program is not None:
         return _words().get(basename(line.program.value))
-    if line.image is not None:
-        return _repositories().get(repository(line.image.value))
-    return None
+    return of_image(line.image.value) if line.image is not None else None
+
+
+def of_image(image: str) -> str | None:
+    """The engine whose own repository an image comes from."""
+    return _repositories().get(repository(image))
 
 
 def basename(program: str) -> str:

@@ -1,0 +1,85 @@
+"""What a carrier is given and what it finds.
+
+A carrier knows one place where people write serving configuration.  It is handed parsed documents that it claims, asks the
+project by name for what they refer to, and yields processes, admission limits and problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, Union
+
+from kvlint.project import Project
+from kvlint.source import Source, Span
+from kvlint.subjects import Admission, Declared, Problem, Process
+from kvlint.tree import Node
+
+Finding = Union[Process, Admission, Problem, Declared]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One document of a file that a carrier claimed.  `ordinal`: its place among the file's documents."""
+
+    source: Source
+    node: Node
+    span: Span
+    ordinal: int = 0
+
+    @property
+    def path(self) -> str:
+        return self.source.path
+
+
+class Carrier(Protocol):
+    """One module a carrier: an object of this shape named `CARRIER`."""
+
+    name: str
+
+    def claims(self, item: Item) -> bool:
+        """Whether this document is written for this carrier."""
+
+    def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
+        """Everything that the claimed documents of the whole project hold."""
+
+
+@dataclass(slots=True)
+class Names:
+    """Names already given in a run: a second one of the same path and name gets `~2`, in file order."""
+
+    taken: dict[str, int] = field(default_factory=dict)
+
+    def unique(self, path: str, name: str) -> str:
+        identity = f"{path}#{name}"
+        count = self.taken.get(identity, 0) + 1
+        self.taken[identity] = count
+        return identity if count == 1 else f"{identity}~{count}"
+
+
+Resolve = Callable[[str], Union[Source, None]]
+
+
+def directory(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def nearest(path: str, candidates: list[Item]) -> list[Item]:
+    """Of several objects of one name, those whose file shares the longest run of directories with `path`."""
+    if not candidates:
+        return []
+    own = [item for item in candidates if item.path == path]
+    if own:
+        return own
+    scored = [(_shared(path, item.path), item) for item in candidates]
+    best = max(score for score, _ in scored)
+    return [item for score, item in scored if score == best]
+
+
+def _shared(one: str, other: str) -> int:
+    count = 0
+    for a, b in zip(directory(one).split("/"), directory(other).split("/"), strict=False):
+        if a != b:
+            break
+        count += 1
+    return count

@@ -1,0 +1,77 @@
+"""From words to the engine's command line: through shells, scripts and wrappers, never running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from kvlint import engines
+from kvlint.command import CommandLine, Opening
+from kvlint.source import Span, Text
+
+MAX_NESTING = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Words as a carrier found them.
+
+    `entrypoint`: the words are arguments to the image's own entrypoint.  `open`: where unseen words may be spliced in.
+    """
+
+    words: tuple[Text, ...]
+    place: Span
+    env: Mapping[str, Text]
+    env_open: tuple[Opening, ...] = ()
+    open: tuple[Opening, ...] = ()
+    image: Text | None = None
+    entrypoint: bool = False
+    shell: bool = False
+
+
+def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
+    """Every command line in `launch` that names an engine, in the order in which they would run."""
+    if launch.entrypoint and launch.image is not None and engines.of_image(launch.image.value):
+        yield _line(launch)
+        return
+    from kvlint.carriers import wrappers
+
+    if not launch.words:
+        return
+    script = wrappers.nested(launch.words) if depth < MAX_NESTING else None
+    if script is not None:
+        for command in script.commands:
+            env = {**launch.env, **command.env}
+            inner = replace(launch, words=command.words, env=env, entrypoint=False, open=(), shell=True)
+            yield from launches(inner, depth + 1)
+        return
+    line = wrappers.unwrap(launch.words, launch.env).line
+    line = replace(
+        line,
+        env_open=(*launch.env_open, *line.env_open),
+        open=(*_shifted(launch, line), *line.open),
+        image=line.image or launch.image,
+        shell=launch.shell,
+    )
+    if line.program is not None and depth < MAX_NESTING and wrappers.nested(line.words) is not None:
+        yield from launches(replace(launch, words=line.words, env=line.env, shell=True), depth + 1)
+    elif engines.named_by(line):
+        yield line
+
+
+def _line(launch: Launch) -> CommandLine:
+    return CommandLine(
+        program=None,
+        args=launch.words,
+        env=launch.env,
+        open=launch.open,
+        env_open=launch.env_open,
+        image=launch.image,
+    )
+
+
+def _shifted(launch: Launch, line: CommandLine) -> Iterator[Opening]:
+    """Openings counted in the whole words, recounted in the arguments of the program that was found."""
+    before = len(launch.words) - len(line.args)
+    for opening in launch.open:
+        yield replace(opening, index=max(0, opening.index - before))

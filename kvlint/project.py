@@ -1,0 +1,170 @@
+"""One project a run: its root, its configuration, its focus, and the two passes over its files.
+
+Pass one reads every file once; a byte scan finds seeds, the rest is put aside.  Pass two looks in what was put aside for the
+names that the seeds ask for (`search`).  Each file is parsed at most once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kvlint import formats
+from kvlint.config import Config, ConfigError, holds_table, load
+from kvlint.diagnostics import NotUnderstood
+from kvlint.files import Disk, Files, Unreadable, decode
+from kvlint.formats import Parsed
+from kvlint.source import Source
+
+CONFIG_NAMES = ("kvlint.toml", "pyproject.toml")
+
+# What makes a file a seed: a word of an engine, a proxy, an admission system, or of ours.
+SEED = re.compile(
+    rb"vllm|mlx[_-]lm|llama-(?:server|swap|cpp)|llama[._]cpp|llamacpp|sglang|OLLAMA_|ollama|LLAMA_ARG_|lmdeploy|trtllm"
+    rb"|text-generation-(?:launcher|inference)|tensorrt|litellm|model_list|concurrencyLimit|containerConcurrency|InferenceService"
+    rb"|max_parallel_requests|kubeai|kvlint:|num_ctx|max[-_]model[-_]len|engine_kwargs|served[-_]model[-_]name",
+    re.IGNORECASE,
+)
+
+
+@dataclass(eq=False, slots=True)
+class Project:
+    """The files of a run.  `focus`: paths (files or directories, relative to the root) that findings must touch; empty: all."""
+
+    files: Files
+    config: Config = field(default_factory=Config)
+    focus: tuple[str, ...] = ()
+    given: frozenset[str] = frozenset()  # PATHs that name a file themselves
+    name: str = ""
+    seeds: list[str] = field(default_factory=list)
+    read: int = 0
+    not_understood: list[NotUnderstood] = field(default_factory=list)
+    _context: dict[str, bytes] = field(default_factory=dict, repr=False)
+    _parsed: dict[str, Parsed | None] = field(default_factory=dict, repr=False)
+    _bytes: dict[str, bytes] = field(default_factory=dict, repr=False)
+
+    def scan(self) -> None:
+        """Pass one: every file that may matter is read once and classified."""
+        for path in self.files.paths():
+            if self.config.excluded(path) or not (formats.kind_of(path) or path in self.given):
+                continue
+            try:
+                data = self.files.read(path)
+            except Unreadable as error:
+                self.refuse(path, str(error))
+                continue
+            self.read += 1
+            if SEED.search(data) or path in self.given:
+                self.seeds.append(path)
+                self._bytes[path] = data
+            else:
+                self._context[path] = data
+
+    def refuse(self, path: str, message: str, line: int = 1) -> None:
+        self.not_understood.append(NotUnderstood(path, line, message))
+
+    def parsed(self, path: str) -> Parsed | None:
+        """A file's parsed form; None where it cannot be read or is of no format that we know."""
+        if path not in self._parsed:
+            self._parsed[path] = self._parse(path)
+        return self._parsed[path]
+
+    def _parse(self, path: str) -> Parsed | None:
+        data = self._bytes.get(path, self._context.get(path))
+        try:
+            text = decode(self.files.read(path) if data is None else data)
+        except Unreadable as error:
+            if self.files.exists(path) or path in self.given:
+                self.refuse(path, str(error))
+            return None
+        return formats.parse(Source(path, text))
+
+    def search(self, needle: str) -> Iterator[str]:
+        """Pass two: context files whose bytes hold `needle`, and seeds too."""
+        wanted = needle.encode()
+        for path, data in (*self._bytes.items(), *self._context.items()):
+            if wanted in data:
+                yield path
+
+    def text(self, path: str) -> Source | None:
+        parsed = self.parsed(path)
+        return parsed.source if parsed else None
+
+    def in_focus(self, path: str) -> bool:
+        return not self.focus or any(
+            at in ("", ".") or path == at or path.startswith(at.rstrip("/") + "/") for at in self.focus
+        )
+
+    @property
+    def all_paths(self) -> set[str]:
+        return self._bytes.keys() | self._context.keys()
+
+
+def open_project(
+    paths: Iterable[str], *, config_path: str | None = None, isolated: bool = False, cwd: Path | None = None
+) -> Project:
+    """Find the root and configuration for PATHs.  Raises `ConfigError` for a PATH that does not exist or a bad configuration."""
+    base = (cwd or Path.cwd()).resolve()
+    targets = [(base / path).resolve() if not Path(path).is_absolute() else Path(path).resolve() for path in paths]
+    for target, path in zip(targets, paths, strict=False):
+        if not target.exists():
+            raise ConfigError(f"{path}: no such file or directory")
+    first = targets[0] if targets else base
+    start = first if first.is_dir() else first.parent
+    root, found = _root(start, isolated or config_path is not None)
+    if config_path is not None:
+        found = (base / config_path).resolve()
+        if not found.is_file():
+            raise ConfigError(f"{config_path}: no such file")
+        root = found.parent if _above(found.parent, targets) else root
+    elif found is None and not _above(root, targets):
+        root = Path(*_common(targets or [base]))
+    config = Config()
+    if found is not None and not isolated:
+        relative = found.relative_to(root).as_posix() if _above(root, [found]) else found.name
+        try:
+            text = decode(found.read_bytes())
+        except (OSError, Unreadable) as error:
+            raise ConfigError(f"{relative}: {error}") from error
+        config = load(Source(relative, text), table=found.name == "pyproject.toml")
+    focus = tuple(target.relative_to(root).as_posix() for target in targets if _above(root, [target]))
+    given = frozenset(path for path, target in zip(focus, targets, strict=False) if target.is_file())
+    return Project(Disk(root), config, tuple(path for path in focus if path != ".") or (), given, name=root.name)
+
+
+def _root(start: Path, skip_config: bool) -> tuple[Path, Path | None]:
+    """The directory of the nearest configuration upward, not past the repository root; else that root; else `start`."""
+    repository = None
+    for directory in (start, *start.parents):
+        if not skip_config:
+            for name in CONFIG_NAMES:
+                candidate = directory / name
+                if candidate.is_file() and (name == "kvlint.toml" or holds_table(_bytes(candidate))):
+                    return directory, candidate
+        if (directory / ".git").exists():
+            repository = directory
+            break
+    return repository or start, None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _above(root: Path, targets: Iterable[Path]) -> bool:
+    return all(target == root or root in target.parents for target in targets)
+
+
+def _common(targets: list[Path]) -> tuple[str, ...]:
+    parts = [(target if target.is_dir() else target.parent).parts for target in targets]
+    shared: list[str] = []
+    for column in zip(*parts, strict=False):
+        if len(set(column)) > 1:
+            break
+        shared.append(column[0])
+    return tuple(shared)

@@ -1,0 +1,17 @@
+"""One line a finding: `path:line:column: severity[rule] message`."""
+
+from __future__ import annotations
+
+from kvlint.diagnostics import Report
+from kvlint.reports.full import Style, plain
+from kvlint.reports.summary import summary_lines
+from kvlint.ruleset.messages import clean
+
+
+def render(report: Report, style: Style = plain, verbose: bool = False) -> str:
+    lines = [
+        f"{clean(finding.path)}:{finding.span.line}:{finding.span.column}: "
+        f"{style(f'{finding.severity}[{finding.rule}]', finding.severity)} {clean(finding.message)}"
+        for finding in report.findings
+    ]
+    return "\n".join((*lines, *summary_lines(report, style, verbose))) + "\n"
