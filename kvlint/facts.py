@@ -22,10 +22,15 @@ Number = Union[int, float, Fraction]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """`span`: where the characters to edit stand; `via`: the uses that led there, outermost first."""
+    """`span`: where the characters to edit stand; `via`: the uses that led there, outermost first.
+
+    `doubt`: `splice` (something unseen may follow and win), `default` (a variable's default was taken), `claimed` (nothing
+    enforces it).  It lowers what a rule may say.
+    """
 
     span: Span
     via: tuple[Span, ...] = ()
+    doubt: str | None = None
     kind = "written"
 
 

@@ -1,0 +1,120 @@
+"""The one maker of diagnostics: from a rule's outcome to a finding with its places, values and suggestions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from kvlint.diagnostics import Diagnostic, Edit, Fix, Related, Suggestion
+from kvlint.facts import Derived, Fact, Unknown, Written
+from kvlint.ruleset.judge import Outcome
+from kvlint.ruleset.load import Rule, units
+from kvlint.ruleset.messages import show
+from kvlint.sizing.server import DERIVED
+from kvlint.source import Span
+
+MAX_RELATED = 8
+
+
+def diagnose(outcome: Outcome, suggestions: Iterable[Suggestion] = ()) -> Diagnostic:
+    """The finding of a broken rule."""
+    rule, subject, case, verdict = outcome.rule, outcome.subject, outcome.case, outcome.verdict
+    span = subject.mark(case, rule.mark)
+    facts = dict(_facts(rule, case.lookup))
+    related = [Related(place, role, words) for role, place, words in subject.related]
+    related += _causes(facts, span)
+    inputs = tuple(place for fact in (*facts.values(), *verdict.facts) for place in fact.spans())
+    message = rule.message_of(verdict, case.lookup, case.engine, case.releases)
+    return Diagnostic(
+        rule=rule.name,
+        severity=outcome.severity,
+        certainty="margin" if outcome.margin else "certain",
+        message=message,
+        span=span,
+        related=tuple(related[:MAX_RELATED]),
+        server=subject.server,
+        servers=subject.servers,
+        admissions=subject.admissions,
+        values={name: fact.value for name, fact in facts.items() if "." not in name},
+        suggestions=tuple(suggestions),
+        fix=_fix(outcome, span),
+        inputs=tuple(dict.fromkeys(inputs)),
+        subject=subject.identity or rule.mark,
+    )
+
+
+def _facts(rule: Rule, lookup: Any) -> Iterator[tuple[str, Fact[Any]]]:
+    for name in rule.names:
+        found = lookup(name)
+        if isinstance(found, Fact):
+            yield name, found
+
+
+def _causes(facts: Mapping[str, Fact[Any]], primary: Span) -> list[Related]:
+    """The written leaves behind the values, each once, but for the place that is underlined already."""
+    causes: dict[tuple[int, int, int], Related] = {}
+    for name, fact in facts.items():
+        for leaf_name, leaf in _named_leaves(name, fact):
+            if not isinstance(leaf.origin, Written) or leaf.origin.span == primary:
+                continue
+            place = leaf.origin.span
+            key = (id(place.source), place.start, place.end)
+            words = f"{leaf_name.rpartition('.')[2]} = {_show(leaf_name, leaf.value)}"
+            causes.setdefault(key, Related(place, "cause", words))
+    return list(causes.values())
+
+
+def _named_leaves(name: str, fact: Fact[Any]) -> Iterator[tuple[str, Fact[Any]]]:
+    seen: set[int] = set()
+    stack = [(name, fact)]
+    while stack:
+        label, each = stack.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each.origin, Derived):
+            stack.extend(reversed(each.origin.inputs))
+        else:
+            yield label, each
+
+
+def _show(name: str, value: Any) -> str:
+    return show(value, _unit(name))
+
+
+def _unit(name: str) -> str:
+    if name.endswith("_bytes"):
+        return "bytes"
+    known = units("server")
+    return known.get(name, {"B": "bytes"}.get(DERIVED.get(name, ""), "text"))
+
+
+def _fix(outcome: Outcome, span: Span) -> Fix | None:
+    edit = outcome.rule.edit
+    if edit is None:
+        return None
+    found = outcome.case.lookup(edit.to)
+    if not isinstance(found, Fact) or found.value is None:
+        return None
+    text = str(found.value)
+    return Fix(edit.safety, f"replace {span.text!r} with {text!r}", (Edit(span, text),))
+
+
+def numbered(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Findings in the order of their places, each with its fingerprint: rule, path, server, setting or flag, occurrence."""
+    ordered = sorted(findings, key=lambda each: (each.path, each.span.start, each.rule, each.message))
+    counts: dict[tuple[str, str, str, str], int] = {}
+    result = []
+    for each in ordered:
+        server = (each.server or "").partition("#")[2]
+        key = (each.rule, each.path, server, each.subject)
+        counts[key] = occurrence = counts.get(key, 0) + 1
+        digest = hashlib.sha256("\0".join((*key, str(occurrence))).encode("utf-8", "surrogatepass"))
+        result.append(replace(each, fingerprint=digest.hexdigest()[:24]))
+    return result
+
+
+def unknowns(values: Mapping[str, Any]) -> dict[str, Unknown]:
+    return {name: value for name, value in values.items() if isinstance(value, Unknown)}
