@@ -1,0 +1,135 @@
+"""Which vLLM releases size their cache alike.
+
+The rules are data (data/engines/vllm.memory.toml): each has a value over the spans of releases in which it was read or run.
+A release between two spans could have either value, so a release stands for one or two sets of rules.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_DATA = Path(__file__).resolve().parents[1] / "_data/vllm_memory.json"
+_RELEASE = re.compile(r"v?(\d+(?:\.\d+){0,3})(?:[.\-_]?(rc|dev|a|b|alpha|beta|pre|post)\d*)?")
+_PHASES = {"post": 1, None: 0}  # everything else comes before the release
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """One release's way of sizing; what each field means is said in data/engines/vllm.memory.toml."""
+
+    window_layers: str
+    latent_layers: bool
+    state_layers: str
+    value_dim: bool
+    sizes_of_one_kind: str
+    sizes_of_several_kinds: str
+    pad_state_pages: bool
+    even_ratio: Fraction
+    strided_groups: bool
+    model_order: bool
+    model_groups: bool
+    concurrent_batches: bool
+    state_count: str
+    all_mode_drafts: bool
+    prefill_checkpoint: bool
+    request_count: str
+    spare_blocks: int
+    whole_model_check: bool
+    tokens_logged: str
+    hybrid_block: str
+    latent_hybrid_block: int
+    cache_mode: str
+    nemotron_state: str
+    qwen_state: bool
+    promotion_drops_value_dim: bool
+    draft_convolution: tuple[str, ...]
+    prefix_caching: str
+    graphs_in_budget: bool
+    uneven_stages: str
+    batch_tiers: tuple[tuple[int, int, int], ...]
+    small_devices: tuple[str, ...]
+    chunked_tokens: int
+    throughput_mode: bool
+
+
+@cache
+def data() -> Mapping[str, Any]:
+    """The compiled data file."""
+    loaded: dict[str, Any] = json.loads(_DATA.read_text(encoding="utf-8"))
+    return loaded
+
+
+def constant(name: str) -> int:
+    return int(data()["constants"][name])
+
+
+def parse(release: str) -> tuple[int, ...]:
+    """A key that orders releases: `0.11.1rc6.dev115` before `0.11.1` before `0.11.1.post1`.
+
+    ValueError for text that does not begin with a release number.
+    """
+    match = _RELEASE.match(release.strip())
+    if match is None:
+        raise ValueError(f"not a vLLM release: {release!r}")
+    numbers = [int(part) for part in match[1].split(".")]
+    return (*numbers, *[0] * (4 - len(numbers)), _PHASES.get(match[2], -1))
+
+
+def known_releases() -> tuple[str, ...]:
+    """The releases whose sources were read, oldest first."""
+    return tuple(data()["read"])
+
+
+@cache
+def rules(release: str) -> tuple[Rules, ...]:
+    """The rules that a release may follow: one set, or those of its two neighbours where they differ.
+
+    Before the oldest release and after the newest one the nearest is taken.
+    """
+    key = parse(release)
+    spans = data()["rules"]
+    older = {name: _value(spans[name], key, newer=False) for name in spans}
+    newer = {name: _value(spans[name], key, newer=True) for name in spans}
+    return tuple(dict.fromkeys((_rules(older), _rules(newer))))
+
+
+def semantic_class(release: str) -> tuple[Rules, ...]:
+    """Releases with equal classes size alike in every respect; the class is hashable."""
+    return rules(release)
+
+
+def neighbours(release: str) -> tuple[str, ...]:
+    """The read releases that stand for `release`: itself, or the nearest on either side."""
+    key = parse(release)
+    below = [known for known in known_releases() if parse(known) <= key]
+    above = [known for known in known_releases() if parse(known) >= key]
+    if below and parse(below[-1]) == key:
+        return (below[-1],)
+    return (*below[-1:], *above[:1])
+
+
+def _value(spans: list[list[Any]], key: tuple[int, ...], newer: bool) -> Any:
+    before = spans[0][2]
+    for start, end, value in spans:
+        if key < parse(start):
+            return value if newer else before
+        if end is None or key <= parse(end):
+            return value
+        before = value
+    return before
+
+
+def _rules(values: Mapping[str, Any]) -> Rules:
+    frozen = {field.name: _frozen(values[field.name]) for field in fields(Rules)}
+    return Rules(**(frozen | {"even_ratio": Fraction(values["even_ratio"])}))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
