@@ -1,10 +1,10 @@
 """What a rule says of one subject, over all of its worlds: where doubt is decided, once, for every rule.
 
-    false in every world            the rule's severity
-    false at the nominal values     a warning, the range straddles the limit
-    false in some worlds only       unchecked: supply the engine's version
-    unknown                         unchecked: supply what is missing
-    true                            silent
+false in every world            the rule's severity
+false at the nominal values     a warning, the range straddles the limit
+false in some worlds only       unchecked: supply the engine's version
+unknown                         unchecked: supply what is missing
+true                            silent
 """
 
 from __future__ import annotations

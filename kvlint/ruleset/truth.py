@@ -1,0 +1,219 @@
+"""Truth with three values, and arithmetic on doubtful numbers.
+
+    true     holds whatever the doubt
+    false    is broken whatever the doubt
+    None     neither: an `Unknown` is in the way, a range straddles the limit, or the condition does not apply
+
+A setting that is absent has no value to compare: a comparison with it does not apply, and a rule that does not apply is silent.
+Only `is None` and `is not None` say true or false of it.  In `and`, a part that is false decides alone, and an unknown part
+outweighs one that does not apply; in `or`, a part that is true decides alone, and a part that does not apply keeps the whole
+from being false, so nothing unknown beside it needs to be supplied.
+
+Two ranges are compared as if they were independent, which can only widen the doubt.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any, NamedTuple
+
+from kvlint.facts import Fact, Range, Unknown, high, low, nominal
+
+NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+class Term(NamedTuple):
+    """The value of an operand; None with `unknown` where it cannot be known, None without where it is absent."""
+
+    value: Any
+    facts: tuple[Fact[Any], ...] = ()
+    unknown: tuple[Unknown, ...] = ()
+
+
+class Compared(NamedTuple):
+    """Two sides of a comparison that decided, as they were compared; either may be a `Range`."""
+
+    left: Any
+    operator: str
+    right: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`value`: what is certain; `nominal`: the same with every range at its most likely value.
+
+    `facts` and `compared` decided, in the order of the expression; `unknown` kept it from being decided.
+    """
+
+    value: bool | None
+    nominal: bool | None
+    facts: tuple[Fact[Any], ...] = ()
+    unknown: tuple[Unknown, ...] = ()
+    compared: tuple[Compared, ...] = ()
+
+    @property
+    def straddles(self) -> bool:
+        """Ranges lie on both sides of the limit, and nothing unknown is in the way."""
+        return self.value is None and self.nominal is not None
+
+    @property
+    def applies(self) -> bool:
+        """False where only something absent kept it from being decided."""
+        return self.nominal is not None or bool(self.unknown)
+
+
+def exact(value: Any) -> Any:
+    """Decimals as they are written: 0.9 is 9/10, never the binary number beside it."""
+    return Fraction(repr(value)) if isinstance(value, float) and math.isfinite(value) else value
+
+
+def term_of(found: Fact[Any] | Unknown | None) -> Term:
+    if isinstance(found, Fact):
+        return Term(exact(found.value), (found,))
+    return Term(None, (), (found,)) if isinstance(found, Unknown) else Term(None)
+
+
+def origin_of(found: Fact[Any] | Unknown | None) -> Term:
+    return Term(found.origin.kind, (found,)) if isinstance(found, Fact) else term_of(found)
+
+
+def _kind(value: Any) -> str:
+    """What may be compared with what: true and false are no numbers, and text has no order."""
+    if isinstance(value, bool):
+        return "truth value"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "number that is not finite"
+    return (
+        "number" if isinstance(value, int | float | Fraction | Range) else "text" if isinstance(value, str) else "list"
+    )
+
+
+def _misfit(operation: str, *terms: Term) -> Term:
+    kinds = " and ".join(f"a {_kind(term.value)}" for term in terms)
+    reason = f"`{operation}` was asked of {kinds}"
+    return Term(None, (), (Unknown("value", reason, "write a plain number"),))
+
+
+def _missing(*terms: Term) -> Verdict | None:
+    """The verdict where a side has no value: unknown sides block, absent ones make it not apply."""
+    if all(term.value is not None for term in terms):
+        return None
+    if any(term.value is None and not term.unknown for term in terms):
+        return Verdict(None, None)
+    return Verdict(None, None, (), _distinct(term.unknown for term in terms))
+
+
+def truth(term: Term, negated: bool) -> Verdict:
+    missing = _missing(term)
+    if missing:
+        return missing
+    if not isinstance(term.value, bool):
+        return Verdict(None, None, (), _misfit("true", term).unknown)
+    return Verdict(term.value != negated, term.value != negated, term.facts)
+
+
+def presence(term: Term, absent: bool) -> Verdict:
+    if term.unknown:
+        return Verdict(None, None, (), term.unknown)
+    value = (term.value is None) == absent
+    return Verdict(value, value, term.facts)
+
+
+def compare(a: Term, sign: str, b: Term) -> Verdict:
+    missing = _missing(a, b)
+    if missing:
+        return missing
+    if sign in ORDER and not _kind(a.value) == _kind(b.value) == "number":
+        return Verdict(None, None, (), _misfit(sign, a, b).unknown)
+    certain, possible, likely = (_ordered if sign in ORDER else _equal)(a.value, sign, b.value)
+    value = True if certain else None if possible else False
+    return Verdict(value, likely, (*a.facts, *b.facts), (), (Compared(a.value, sign, b.value),))
+
+
+def _ordered(a: Any, sign: str, b: Any) -> tuple[bool, bool, bool]:
+    """Whether the comparison is true at the least favourable ends, at the most favourable ones, at the nominal values."""
+    holds = ORDER[sign]
+    worst, best = (high, low) if sign in ("<", "<=") else (low, high)
+    return holds(worst(a), best(b)), holds(best(a), worst(b)), holds(nominal(a), nominal(b))
+
+
+def _equal(a: Any, sign: str, b: Any) -> tuple[bool, bool, bool]:
+    if _kind(a) != _kind(b):
+        certain = possible = likely = False
+    elif isinstance(a, Range) or isinstance(b, Range):
+        possible = bool(low(a) <= high(b) and low(b) <= high(a))
+        certain = possible and low(a) == high(a) == low(b) == high(b)
+        likely = bool(nominal(a) == nominal(b))
+    else:
+        certain = possible = likely = bool(a == b)
+    return (certain, possible, likely) if sign == "==" else (not possible, not certain, not likely)
+
+
+def arithmetic(operation: Callable[[Any, Any], Any], a: Term, b: Term) -> Term:
+    missing = _missing(a, b)
+    if missing:
+        return Term(None, (), missing.unknown)
+    name = getattr(operation, "__name__", "arithmetic")
+    if not _kind(a.value) == _kind(b.value) == "number":
+        return _misfit(name, a, b)
+    if operation is operator.floordiv and low(b.value) <= 0 <= high(b.value):
+        return Term(None, (), (Unknown("value", "a divisor may be zero", "write a divisor above zero"),))
+    facts = (*a.facts, *b.facts)
+    likely = operation(nominal(a.value), nominal(b.value))
+    if not isinstance(a.value, Range) and not isinstance(b.value, Range):
+        return Term(likely, facts)
+    ends = [operation(x, y) for x, y in product((low(a.value), high(a.value)), (low(b.value), high(b.value)))]
+    return Term(Range(min(ends), likely, max(ends)), facts)
+
+
+def negate(verdict: Verdict) -> Verdict:
+    """`not` of a verdict that is already given; what does not apply still does not."""
+    value, likely = (None if known is None else not known for known in (verdict.value, verdict.nominal))
+    return Verdict(value, likely, verdict.facts, verdict.unknown, verdict.compared)
+
+
+def combine(parts: Iterable[Verdict], decisive: bool) -> Verdict:
+    seen: list[Verdict] = []
+    for part in parts:
+        if part.value is decisive:
+            return part
+        seen.append(part)
+    undecided = [part for part in seen if part.value is None]
+    if not undecided:
+        return _merge(not decisive, not decisive, seen)
+    for part in undecided:
+        if part.nominal is decisive:
+            return part
+    if all(part.nominal is not None for part in seen):
+        return _merge(None, not decisive, undecided)
+    if decisive and not all(part.applies for part in undecided):
+        return Verdict(None, None)
+    return _merge(None, None, undecided)
+
+
+def _merge(value: bool | None, likely: bool | None, parts: list[Verdict]) -> Verdict:
+    facts = _distinct(part.facts for part in parts)
+    unknown = _distinct(part.unknown for part in parts)
+    return Verdict(value, likely, facts, unknown, tuple(pair for part in parts for pair in part.compared))
+
+
+def _distinct(groups: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """The items of all groups, the same object once (facts may be deep: they are told apart by identity)."""
+
+    def items() -> Iterator[tuple[int, Any]]:
+        for group in groups:
+            for item in group:
+                yield id(item), item
+
+    return tuple(dict(items()).values())
