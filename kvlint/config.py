@@ -64,7 +64,13 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "per_file_ignore": ("match", "rules"),
     "floor": ("match",),
 }
-COEFFICIENT: dict[str, str] = {"value": "number", "low": "number", "nominal": "number", "high": "number", "reason": "text"}
+COEFFICIENT: dict[str, str] = {
+    "value": "number",
+    "low": "number",
+    "nominal": "number",
+    "high": "number",
+    "reason": "text",
+}
 ENGINE_NAMES = ("mlx-lm", "vllm-mlx", "vllm", "sglang", "llama-server", "ollama", "tgi", "trtllm", "lmdeploy")
 
 

@@ -11,7 +11,19 @@ from typing import Protocol
 
 MAX_BYTES = 8 * 2**20
 SKIPPED_DIRECTORIES = frozenset(
-    {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".nox", ".mypy_cache", ".ruff_cache"}
+    {
+        ".git",
+        ".hg",
+        ".svn",
+        ".venv",
+        "venv",
+        "node_modules",
+        "__pycache__",
+        ".tox",
+        ".nox",
+        ".mypy_cache",
+        ".ruff_cache",
+    }
     | {".pytest_cache", ".direnv", ".terraform", "site-packages", ".eggs", "vendor"}
 )
 

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kvlint import formats
 from kvlint.config import Config, ConfigError, holds_table, load
 from kvlint.diagnostics import NotUnderstood
 from kvlint.files import Disk, Files, Unreadable, decode
-from kvlint.formats import Parsed
+from kvlint.parsing import Parsed, kind_of, parse
 from kvlint.source import Source
 
 CONFIG_NAMES = ("kvlint.toml", "pyproject.toml")
@@ -48,7 +47,7 @@ class Project:
     def scan(self) -> None:
         """Pass one: every file that may matter is read once and classified."""
         for path in self.files.paths():
-            if self.config.excluded(path) or not (formats.kind_of(path) or path in self.given):
+            if self.config.excluded(path) or not (kind_of(path) or path in self.given):
                 continue
             try:
                 data = self.files.read(path)
@@ -79,7 +78,7 @@ class Project:
             if self.files.exists(path) or path in self.given:
                 self.refuse(path, str(error))
             return None
-        return formats.parse(Source(path, text))
+        return parse(Source(path, text))
 
     def search(self, needle: str) -> Iterator[str]:
         """Pass two: context files whose bytes hold `needle`, and seeds too."""

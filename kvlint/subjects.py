@@ -12,6 +12,7 @@ from kvlint.source import Span, Text
 
 if TYPE_CHECKING:
     from kvlint.models.architecture import Architecture
+    from kvlint.models.lookup import Model
     from kvlint.sizing.server import Sizing
 
 
@@ -106,6 +107,7 @@ class Server:
     )
     hardware: Mapping[str, Value[Any]] = field(default_factory=dict)
     version: VersionClaim | None = None
+    model: Model | None = None
     sizing: Sizing = field(init=False)
 
     @property

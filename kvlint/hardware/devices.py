@@ -121,7 +121,9 @@ def usable(device: Device, coefficient: Mapping[str, Range]) -> Range:
         return _gib(min(total - Fraction(gap.high), middle), middle, total)
     share = coefficient["usable_share_of_nominal"]
     middle = device.usable_gib_unseen or device.nominal_gib * Fraction(share.nominal)
-    return _gib(min(device.nominal_gib * Fraction(share.low), middle), middle, device.nominal_gib * Fraction(share.high))
+    return _gib(
+        min(device.nominal_gib * Fraction(share.low), middle), middle, device.nominal_gib * Fraction(share.high)
+    )
 
 
 def _around(middle: Fraction, spread: Range) -> Range:

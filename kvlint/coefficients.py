@@ -1,0 +1,62 @@
+"""Coefficients: figures that were measured or chosen, each with its reason; a project's own win."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kvlint.config import Config
+from kvlint.facts import Coefficient, Fact, Range, Unknown, Value
+
+
+@cache
+def _bundled() -> Mapping[str, Mapping[str, Any]]:
+    data: Mapping[str, Mapping[str, Any]] = json.loads(
+        (Path(__file__).parent / "_data" / "coefficients.json").read_text(encoding="utf-8")
+    )
+    return data
+
+
+class Coefficients:
+    """`get(name)` gives a fact whose value is a whole number, a `Fraction`, or a `Range` of them."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._found: dict[str, Value[Any]] = {}
+
+    def get(self, name: str) -> Value[Any]:
+        if name not in self._found:
+            self._found[name] = self._find(name)
+        return self._found[name]
+
+    def value(self, name: str) -> Any:
+        """The bare value; KeyError for a coefficient that does not exist."""
+        found = self.get(name)
+        if isinstance(found, Unknown):
+            raise KeyError(name)
+        return found.value
+
+    def _find(self, name: str) -> Value[Any]:
+        own = self._config.coefficients.get(name)
+        if own is not None:
+            values = {key: fact.value for key, fact in own.items()}
+            return Fact(_number(values), own["value"].origin if "value" in own else Coefficient(name, values["reason"]))
+        row = _bundled().get(name)
+        if row is None:
+            return Unknown(f"coefficient.{name}", f"there is no coefficient {name}", f"[coefficients] {name}")
+        return Fact(_number(row), Coefficient(name, row["reason"]))
+
+
+def _number(row: Mapping[str, Any]) -> Any:
+    if "value" in row:
+        return _exact(row["value"])
+    return Range(_exact(row["low"]), _exact(row.get("nominal", row["low"])), _exact(row["high"]))
+
+
+def _exact(value: Any) -> int | Fraction:
+    number = Fraction(str(value)) if not isinstance(value, Fraction) else value
+    return int(number) if number.denominator == 1 else number

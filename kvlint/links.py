@@ -1,0 +1,149 @@
+"""Who stands before whom.  A link needs proof: a unique match inside one deployment unit; two candidates are no link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from kvlint.facts import Fact
+from kvlint.subjects import Admission, Endpoint, Process, Promise, Server, ServerGroup
+
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]", "host.docker.internal"})
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A front and a server, with the hops between them, outermost first, the front first among them."""
+
+    hops: tuple[Admission, ...]
+    group: ServerGroup
+
+    @property
+    def front(self) -> Admission:
+        return self.hops[0]
+
+
+@dataclass(slots=True)
+class Chain:
+    """The proven links of a run."""
+
+    links: list[Link] = field(default_factory=list)
+    ambiguous: list[tuple[Admission, tuple[str, ...]]] = field(default_factory=list)
+
+    def of(self, group: ServerGroup) -> list[Link]:
+        return [link for link in self.links if link.group is group]
+
+    def adjacent(self) -> Iterator[Link]:
+        """Links without a hop between."""
+        return (link for link in self.links if len(link.hops) == 1)
+
+
+def connect(groups: Iterable[ServerGroup], admissions: Iterable[Admission]) -> Chain:
+    """Prove what can be proved, and note each admission's servers."""
+    groups, admissions = list(groups), list(admissions)
+    chain = Chain()
+    for front in admissions:
+        for hops, group in _reach(front, groups, admissions, chain, ()):
+            chain.links.append(Link(hops, group))
+        front.servers = tuple(dict.fromkeys(link.group.id for link in chain.links if link.front is front))
+    return chain
+
+
+def _reach(
+    front: Admission,
+    groups: list[ServerGroup],
+    admissions: list[Admission],
+    chain: Chain,
+    seen: tuple[Admission, ...],
+) -> Iterator[tuple[tuple[Admission, ...], ServerGroup]]:
+    if front in seen or len(seen) > 8:
+        return
+    target = front.target
+    if isinstance(target, Process):
+        for group in groups:
+            if group.first.process is target:
+                yield (front,), group
+        return
+    if not isinstance(target, Endpoint):
+        return
+    candidates = [group for group in groups if answers(group, target, front.unit)]
+    proxies = [each for each in admissions if each is not front and listens(each, target, front.unit)]
+    if len(candidates) + len(proxies) > 1:
+        ids = (*(group.id for group in candidates), *(each.id for each in proxies))
+        chain.ambiguous.append((front, ids))
+        return
+    for group in candidates:
+        yield (front,), group
+    for proxy in proxies:
+        for hops, group in _reach(proxy, groups, admissions, chain, (*seen, front)):
+            yield (front, *hops), group
+
+
+def answers(group: ServerGroup, target: Endpoint, unit: str) -> bool:
+    """Whether a server is what an address names, seen from `unit`."""
+    server = group.first
+    site = server.site
+    if site.unit != unit or target.host is None:
+        return False
+    host = target.host.partition(".")[0]
+    if target.host in LOCAL_HOSTS:
+        return target.port is not None and target.port in local_ports(server)
+    if host not in site.hosts:
+        return False
+    return target.port is None or not (ports := known_ports(server)) or target.port in ports
+
+
+def listens(proxy: Admission, target: Endpoint, unit: str) -> bool:
+    """Whether an admission system is what an address names, and holds the model that is asked for."""
+    if proxy.unit != unit or target.host is None:
+        return False
+    port = proxy.settings.get("port")
+    hosts = proxy.settings.get("hosts")
+    named = isinstance(hosts, Fact) and target.host.partition(".")[0] in hosts.value
+    local = target.host in LOCAL_HOSTS and isinstance(port, Fact) and port.value == target.port
+    if not (named or local):
+        return False
+    return not target.names or any(name in (proxy.name, *proxy.names) for name in target.names)
+
+
+def known_ports(server: Server) -> set[int]:
+    ports = {fact.value for fact in server.site.ports.values()} | set(server.site.published)
+    listening = server.settings.get("port")
+    if isinstance(listening, Fact):
+        ports.add(listening.value)
+    services = server.site.data.get("service_ports")
+    return ports | set(services or ())
+
+
+def local_ports(server: Server) -> set[int]:
+    """Ports on the host itself: published ones, or the process's own where it runs without a container."""
+    if server.site.published:
+        return set(server.site.published)
+    listening = server.settings.get("port")
+    return {listening.value} if isinstance(listening, Fact) else set()
+
+
+@dataclass(frozen=True, slots=True)
+class Reaching:
+    """The promise that reaches a server: `enforced` somewhere on its path, or only claimed."""
+
+    promise: Promise
+    via: Admission
+
+
+def largest_promise(links: Iterable[Link]) -> Reaching | None:
+    """Along each path the smallest of the hops that enforce one, else the nearest claim; over paths the largest."""
+    reaching = [found for link in links if (found := _along(link)) is not None]
+    return max(reaching, key=lambda each: each.promise.tokens.value) if reaching else None
+
+
+def _along(link: Link) -> Reaching | None:
+    total = [(hop, promise) for hop in link.hops for promise in hop.promises if promise.kind == "total"]
+    enforced = [(hop, promise) for hop, promise in total if promise.enforced]
+    if enforced:
+        hop, promise = min(enforced, key=lambda each: each[1].tokens.value)
+        return Reaching(promise, hop)
+    if total:
+        hop, promise = total[-1]
+        return Reaching(promise, hop)
+    return None

@@ -1,0 +1,103 @@
+"""Which format a file is of, and its documents.  Formats are imported when a file of theirs is met."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from kvlint.source import Source
+
+if TYPE_CHECKING:
+    from kvlint.formats.document import Comment, Document
+
+EXTENSIONS = {
+    "yaml": "yaml",
+    "yml": "yaml",
+    "json": "json",
+    "jsonc": "json",
+    "toml": "toml",
+    "nix": "nix",
+    "sh": "shell",
+    "bash": "shell",
+    "zsh": "shell",
+    "command": "shell",
+    "service": "systemd",
+    "container": "systemd",
+    "conf": "conf",
+    "plist": "plist",
+    "env": "env",
+    "dockerfile": "dockerfile",
+    "modelfile": "modelfile",
+    "cfg": "conf",
+    "ini": "ini",
+    "txt": "text",
+    "lock": "text",
+}
+TEMPLATE_ENDINGS = (".example", ".sample", ".tpl", ".tmpl", ".template", ".in", ".j2", ".jinja", ".dist")
+_NAMES = re.compile(
+    r"(?P<dockerfile>(?:docker|container)file(?:\..*)?)|(?P<modelfile>modelfile(?:[._-].*)?)|(?P<env>\.?env(?:\..*)?|.*\.env\..*)"
+    r"|(?P<shell>\.envrc|justfile|makefile|procfile)|(?P<caddy>caddyfile)",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=4096)
+def kind_of(path: str) -> str | None:
+    """The format by a file's name; None for a name that no format of ours has.  Files without an ending may be scripts."""
+    name = path.rpartition("/")[2]
+    bare = name
+    for ending in TEMPLATE_ENDINGS:
+        bare = bare.removesuffix(ending)
+    stem, dot, extension = bare.rpartition(".")
+    if dot and stem and extension.lower() in EXTENSIONS:
+        return EXTENSIONS[extension.lower()]
+    match = _NAMES.fullmatch(bare)
+    if match and match.lastgroup not in (None, "caddy"):
+        return match.lastgroup
+    return "script" if not dot else None
+
+
+@dataclass(slots=True)
+class Parsed:
+    """A file in its format.  `documents` is empty for formats that are no tree (shell scripts); carriers read those themselves."""
+
+    source: Source
+    kind: str
+    documents: list[Document] = field(default_factory=list)
+    templated: bool = False
+    _comments: list[Comment] | None = None
+
+
+TEMPLATED = re.compile(r"\{\{|\{%")
+
+
+def parse(source: Source) -> Parsed | None:
+    kind = kind_of(source.path) or "script"
+    if kind == "script":
+        kind = "shell" if source.text.startswith("#!") and "sh" in source.text[:64].split("\n")[0] else ""
+        if not kind:
+            return None
+    templated = kind == "yaml" and TEMPLATED.search(source.text) is not None
+    return Parsed(source, kind, list(_documents(source, kind, templated)), templated)
+
+
+def _documents(source: Source, kind: str, templated: bool) -> Iterator[Document]:
+    if kind == "yaml":
+        from kvlint.formats import yaml
+
+        yield from yaml.documents(source, templated=templated)
+    elif kind == "json":
+        from kvlint.formats import json
+
+        yield from json.documents(source)
+    elif kind == "plist":
+        from kvlint.formats import plist
+
+        yield plist.parse(source)
+    elif kind == "toml":
+        from kvlint.formats import toml
+
+        yield toml.parse(source)

@@ -1,0 +1,142 @@
+"""From processes to servers: which engine, which releases, and one `Server` for each class of releases that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kvlint import engines
+from kvlint.coefficients import Coefficients
+from kvlint.engines.base import Engine, Program, World
+from kvlint.engines.options import options
+from kvlint.engines.versions import claim
+from kvlint.facts import Assumed, Fact, Value
+from kvlint.hardware.resolve import hardware
+from kvlint.subjects import Problem, Process, Server, ServerGroup, VersionClaim
+
+if TYPE_CHECKING:
+    from kvlint.engines.argparse import Reading
+    from kvlint.models.lookup import Models
+    from kvlint.project import Project
+
+MAX_WORLDS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every server of a run is built with."""
+
+    project: Project
+    models: Models
+    coefficients: Coefficients
+
+
+def build(process: Process, identity: str, around: Surroundings) -> ServerGroup | None:
+    """The server that a process is, in all its worlds; None where its command line is no engine's server."""
+    name = engines.named_by(process.line)
+    if name is None:
+        return None
+    engine = engines.engine(name)
+    program = engine.recognise(process.line)
+    if program is None:
+        return None
+    config = around.project.config
+    declared = config.matching("engine", identity).get("version")
+    version = claim(process, name, declared, around.project)
+    releases, beyond = _releases(engine, version)
+    if version is not None and beyond is not None:
+        version = VersionClaim(version.text, version.origin, beyond)
+    devices = hardware(process.site, config.matching("hardware", identity), around.coefficients)
+    workload = _workload(config.matching("workload", identity), process)
+    worlds = []
+    for members, reading in _classes(engine, program, process, releases):
+        world = World(
+            engine=name,
+            releases=members,
+            process=process,
+            reading=reading,
+            env=process.line.env,
+            model=lambda text: around.models.find(text, process.site.place.path),
+            hardware=devices,
+            workload=workload,
+            coefficient=around.coefficients.get,
+        )
+        worlds.append(_server(engine, program, world, identity, version))
+    return ServerGroup(identity, tuple(worlds[:MAX_WORLDS]))
+
+
+def _server(engine: Engine, program: Program, world: World, identity: str, version: VersionClaim | None) -> Server:
+    made = engine.settings(world)
+    settings: dict[str, Value[Any]] = {**world.workload, **made.values}
+    if world.process.site.replicas is not None:
+        settings.setdefault("replicas", world.process.site.replicas)
+    server = Server(
+        id=identity,
+        engine=engine.name,
+        releases=world.releases,
+        process=world.process,
+        program=program.span,
+        settings=settings,
+        problems=tuple(_problems(engine, program, world, made.problems, version)),
+        names=made.names,
+        hardware=world.hardware,
+        version=version,
+    )
+    if made.model is not None:
+        server.architecture = made.model.architecture
+        server.model = made.model
+    server.sizing = engine.sizing()(server)
+    return server
+
+
+def _problems(
+    engine: Engine, program: Program, world: World, own: tuple[Problem, ...], version: VersionClaim | None
+) -> Iterator[Problem]:
+    """The parser's problems and the engine's own, capped where the line is open or the version lies beyond the data."""
+    from kvlint.engines.problems import of_reading
+
+    doubt = None
+    if version is not None and version.beyond:
+        edge = options(engine.name).releases[-1 if version.beyond == "newer" else 0]
+        doubt = f"kvlint's data {'ends' if version.beyond == 'newer' else 'begins'} at {edge}"
+    yield from of_reading(engine.name, world, version, doubt)
+    yield from program.problems
+    yield from own
+
+
+def _releases(engine: Engine, version: VersionClaim | None) -> tuple[tuple[str, ...], str | None]:
+    known = options(engine.name)
+    if version is None:
+        return known.releases, None
+    return known.neighbours(version.text)
+
+
+def _classes(
+    engine: Engine, program: Program, process: Process, releases: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Reading]]:
+    """Releases grouped by how they read the line and by what they mean by it."""
+    from kvlint.engines.argparse import classes
+
+    by_entry: dict[str, list[str]] = {}
+    for release in releases:
+        by_entry.setdefault(program.entry_at(release), []).append(release)
+    for entry, members in by_entry.items():
+        for alike, reading in classes(engine.name, program.args, tuple(members), entry=entry):
+            meanings: dict[Hashable, list[str]] = {}
+            for release in alike:
+                meanings.setdefault(engine.semantics(release), []).append(release)
+            for same in meanings.values():
+                yield tuple(same), reading
+
+
+def _workload(declared: dict[str, Fact[Any]], process: Process) -> dict[str, Value[Any]]:
+    """`[[workload]]` and `# kvlint: window=… streams=…` at the server; streams are 1 where nobody says."""
+    stated: dict[str, Value[Any]] = {}
+    for key in ("window", "streams", "tokens", "max_output", "reuse", "shared_prefix"):
+        if key in declared:
+            stated["declared_" + key if key in ("window", "max_output") else key] = declared[key]
+    for key, fact in process.site.data.get("declared", {}).items():
+        stated["declared_window" if key == "window" else key] = fact
+    stated.setdefault("streams", Fact(1, Assumed("no streams are declared")))
+    return stated
