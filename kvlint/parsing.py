@@ -62,7 +62,7 @@ def kind_of(path: str) -> str | None:
 
 @dataclass(slots=True)
 class Parsed:
-    """A file in its format.  `documents` is empty for formats that are no tree (shell scripts); carriers read those themselves."""
+    """A file in its format.  `documents` is empty for what is no tree (shell scripts); carriers read those."""
 
     source: Source
     kind: str

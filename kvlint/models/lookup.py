@@ -1,0 +1,154 @@
+"""Which model a command line names, and what is known of it: kvlint.toml, the lock, a directory in the project, the catalogue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kvlint.config import Table
+from kvlint.facts import Catalog, Fact, Unknown, Value, Written
+from kvlint.files import Unreadable, decode
+from kvlint.models.architecture import Architecture, UnknownArchitecture
+from kvlint.source import Text
+
+if TYPE_CHECKING:
+    from kvlint.models.catalogue import Entry
+    from kvlint.project import Project
+
+MAX_CONFIG_BYTES = 4 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model's facts.  `weights_bytes`: one copy as the checkpoint stores it; `entry`: its row of the catalogue, if it has one.
+
+    `config`: the parsed configuration (or GGUF metadata) where the project holds it.
+    """
+
+    id: str
+    architecture: Value[Architecture]
+    weights_bytes: Value[Any]
+    dtype: Value[str]
+    entry: Entry | None = None
+    config: Mapping[str, Any] | None = None
+    source: str = ""
+
+
+class Models:
+    """`find(text, near)` gives the model that a command line names; `near` is the file that it stands in."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._found: dict[tuple[str, str], Model] = {}
+
+    def find(self, text: Text, near: str) -> Model:
+        if not text.known:
+            return unknown_model(text.value, "the model is filled in elsewhere", "write the model, or [[engine]] settings")
+        key = (text.value, near.rpartition("/")[0])
+        if key not in self._found:
+            self._found[key] = self._find(text.value, near)
+        return self._found[key]
+
+    def _find(self, name: str, near: str) -> Model:
+        table = self._declared(name)
+        model = self._of_table(name, table) if table is not None and "config" in table else None
+        model = model or self._of_directory(name, near) or _of_catalogue(name)
+        if table is not None and "weights" in table:
+            weights = table.values["weights"]
+            model = Model(
+                model.id, model.architecture, weights, model.dtype, model.entry, model.config, model.source
+            )
+        return model
+
+    def _declared(self, name: str) -> Table | None:
+        """The last `[[model]]` whose id is the name as the command line has it, or its last path segment."""
+        found = None
+        for table in self._project.config.all("model"):
+            wanted = table.get("id")
+            if wanted == name or name.rstrip("/").rpartition("/")[2] == wanted:
+                found = table
+        return found
+
+    def _of_table(self, name: str, table: Table) -> Model | None:
+        base = (self._project.config.path or "").rpartition("/")[0]
+        path = f"{base}/{table.get('config')}" if base else table.get("config")
+        config = self._config(path.removeprefix("./"))
+        if config is None:
+            return unknown_model(name, f"{path} cannot be read as JSON", f"a readable {path}")
+        return of_config(name, config, path)
+
+    def _of_directory(self, name: str, near: str) -> Model | None:
+        """A local directory with a `config.json`, relative to the file that names it or to the root."""
+        if name.startswith(("/", "~")) or "://" in name:
+            return None
+        stem = name.removeprefix("./").rstrip("/")
+        directory = near.rpartition("/")[0]
+        for base in (f"{directory}/{stem}" if directory else stem, stem):
+            path = f"{base}/config.json"
+            if ".." not in base.split("/") and self._project.files.exists(path):
+                config = self._config(path)
+                if config is not None:
+                    return of_config(name, config, path)
+        return None
+
+    def _config(self, path: str) -> Mapping[str, Any] | None:
+        try:
+            data = self._project.files.read(path)
+            if len(data) > MAX_CONFIG_BYTES:
+                return None
+            loaded = json.loads(decode(data))
+        except (Unreadable, ValueError, RecursionError):
+            return None
+        return loaded if isinstance(loaded, Mapping) else None
+
+
+def of_config(name: str, config: Mapping[str, Any], path: str) -> Model:
+    """A model from its own `config.json` or GGUF metadata."""
+    from kvlint.models.catalogue import entry_of_config
+
+    entry = entry_of_config(name, config, source=path)
+    return _of_entry(name, entry, config, path)
+
+
+def _of_catalogue(name: str) -> Model:
+    from kvlint.models.catalogue import find
+
+    entry = find(name)
+    if entry is None:
+        return unknown_model(
+            name, f"{name} is not in the catalogue", f"[[model]] id = {json.dumps(name)} with its config in kvlint.toml"
+        )
+    return _of_entry(name, entry, None, entry.source)
+
+
+def _of_entry(name: str, entry: Entry, config: Mapping[str, Any] | None, source: str) -> Model:
+    def fact(field: str, value: Any) -> Value[Any]:
+        if isinstance(value, Unknown):
+            return value
+        if value is None:
+            return Unknown(f"model.{field}", f"the {field} of {name} is not known", f"[[model]] id = {json.dumps(name)}")
+        return Fact(value, Catalog(entry.id, field, source))
+
+    return Model(
+        id=name,
+        architecture=fact("architecture", entry.architecture),
+        weights_bytes=fact("weights", entry.weights_bytes),
+        dtype=fact("dtype", entry.dtype),
+        entry=entry,
+        config=config,
+        source=source,
+    )
+
+
+def unknown_model(name: str, reason: str, supply: str) -> Model:
+    nothing = Unknown("model.architecture", reason, supply)
+    return Model(name, nothing, Unknown("model.weights", reason, supply), Unknown("model.dtype", reason, supply))
+
+
+def written_id(model: Model, text: Text) -> Fact[str]:
+    return Fact(model.id, Written(text.span, text.via))
+
+
+__all__ = ["Model", "Models", "UnknownArchitecture", "of_config", "unknown_model", "written_id"]

@@ -1,0 +1,55 @@
+"""Every selected rule over every subject of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from kvlint.diagnostics import Diagnostic, Unchecked
+from kvlint.ruleset import views
+from kvlint.ruleset.diagnose import diagnose, numbered
+from kvlint.ruleset.judge import Outcome, Subject, judge
+from kvlint.ruleset.load import Rule
+from kvlint.ruleset.suggest import suggestions
+
+if TYPE_CHECKING:
+    from kvlint.check import Evaluation
+
+
+def run(evaluation: Evaluation, rules: Iterable[Rule]) -> tuple[list[Diagnostic], list[Unchecked]]:
+    """Findings in the order of their places, numbered; and what could not be checked."""
+    by_kind: dict[str, list[Rule]] = {}
+    for rule in rules:
+        by_kind.setdefault(rule.subject, []).append(rule)
+    outcomes: list[Outcome] = []
+    unchecked: list[Unchecked] = []
+    for subject in subjects(evaluation):
+        for rule in by_kind.get(subject.kind, ()):
+            if rule.kind and rule.kind != subject.problem:
+                continue
+            result = judge(rule, subject)
+            if isinstance(result, Outcome):
+                outcomes.append(result)
+            elif isinstance(result, Unchecked):
+                unchecked.append(result)
+    server_rules = by_kind.get("server", [])
+    findings = [diagnose(each, suggestions(each, server_rules, evaluation.coefficients)) for each in outcomes]
+    return numbered(findings), unchecked
+
+
+def subjects(evaluation: Evaluation) -> Iterator[Subject]:
+    from kvlint.ruleset import relations
+
+    coefficient = evaluation.coefficients.get
+    for group in evaluation.groups:
+        yield views.server(group, coefficient)
+        yield from views.problems(group, coefficient)
+    for problem in evaluation.findings.problems:
+        yield views.problem(problem, coefficient)
+    for admission in evaluation.findings.admissions:
+        yield views.admission(admission, coefficient)
+    yield from relations.links(evaluation)
+    yield from relations.devices(evaluation)
+    yield from relations.groups(evaluation)
+    yield from relations.parity(evaluation)
+    yield from relations.declared(evaluation)

@@ -1,0 +1,51 @@
+"""The window of servers that have none of their own (contract: `window`), and where its value comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kvlint.coefficients import Coefficients
+from kvlint.facts import Assumed, Fact, Range, Unknown, Value, Written, nominal, quantity
+from kvlint.links import Link, largest_promise
+from kvlint.subjects import Server
+
+
+@quantity(
+    "window",
+    unit="tokens",
+    formula="least_useful_window … model_window",
+    source="contract: window of MLX servers, case 3",
+)
+def open_window(least_useful_window: int, model_window: int) -> Range:
+    """Nothing states a window: between the shortest useful one and what the model's positions allow."""
+    low = min(least_useful_window, model_window)
+    return Range(low, low, model_window)
+
+
+def settle(server: Server, links: list[Link], coefficients: Coefficients) -> None:
+    """Write `window` into the settings of a server whose engine has none."""
+    if "window" in server.settings:
+        return
+    server.settings.setdefault("window_kind", Fact("none", Assumed(f"{server.engine} has no window of its own")))
+    server.settings["window"] = _window(server, links, coefficients)
+
+
+def _window(server: Server, links: list[Link], coefficients: Coefficients) -> Value[Any]:
+    declared = server.settings.get("declared_window")
+    if declared is not None:
+        return declared
+    reaching = largest_promise(links)
+    if reaching is not None:
+        tokens = reaching.promise.tokens
+        if reaching.promise.enforced or not isinstance(tokens.origin, Written):
+            return tokens
+        return Fact(tokens.value, Written(tokens.origin.span, tokens.origin.via, "claimed"))
+    longest = server.settings.get("model_window")
+    if longest is None or isinstance(longest, Unknown):
+        return Unknown("window", "nothing promises a window", "declare [[workload]] window in kvlint.toml")
+    return open_window(coefficients.get("least_useful_window"), longest)
+
+
+def stated(window: Value[Any]) -> bool:
+    """Whether somebody stated the window; an open range is nobody's statement."""
+    return isinstance(window, Fact) and nominal(window.value) == window.value
