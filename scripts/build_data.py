@@ -32,6 +32,7 @@ from kvlint.ruleset import conditions, load, messages  # noqa: E402
 from kvlint.ruleset.conditions import ConditionError  # noqa: E402
 from kvlint.ruleset.scopes import Scope  # noqa: E402
 
+SCHEMA = ROOT / "data/schema/rule.schema.json"
 Place = tuple[str | int, ...]
 COMPILED = ("theme", "summary", "subject", "kind", "engines", "when", "holds", "mark", "edit")
 PAGE = ("why", "fix", "notes", "references", "since", "examples")
@@ -94,12 +95,18 @@ def read_rule_file(path: Path) -> RuleFile:
     if root is None:
         raise Invalid(f"{path.relative_to(ROOT)}: empty")
     nodes: dict[Place, yaml.Node] = {}
-    return RuleFile(path, _plain(root, (), nodes), nodes)
+    try:
+        return RuleFile(path, _plain(root, (), nodes), nodes)
+    except Invalid as error:
+        raise Invalid(f"{path.relative_to(ROOT)}: {error}") from error
 
 
 def _plain(node: yaml.Node, at: Place, nodes: dict[Place, yaml.Node]) -> Any:
     nodes[at] = node
     if isinstance(node, yaml.MappingNode):
+        keys = [key.value for key, _ in node.value]
+        if len(keys) != len(set(keys)):
+            raise Invalid(f"line {node.start_mark.line + 1}: a key is given twice")
         return {key.value: _plain(value, (*at, key.value), nodes) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item, (*at, index), nodes) for index, item in enumerate(node.value)]
@@ -109,17 +116,21 @@ def _plain(node: yaml.Node, at: Place, nodes: dict[Place, yaml.Node]) -> Any:
 def mistakes(rule: RuleFile, vocabulary: Vocabulary) -> Iterator[str]:
     """What is wrong with a rule file, in its order of gravity: a file of the wrong shape is not looked at further."""
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+    from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 
-    schema = json.loads((ROOT / "data/schema/rule.schema.json").read_text(encoding="utf-8"))
-    shape = [
-        rule.complaint(tuple(error.absolute_path), error.message.replace("\n", " ")[:300])
-        for error in sorted(Draft202012Validator(schema).iter_errors(rule.data), key=lambda error: list(error.path))
-    ]
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    errors = [best_match([error]) for error in Draft202012Validator(schema).iter_errors(rule.data)]
+    shape = [rule.complaint(tuple(error.absolute_path), error.message.replace("\n", " ")[:300]) for error in errors]
     yield from shape
     if shape:
         return
     if rule.data["name"] != rule.path.stem:
         yield rule.complaint(("name",), f"the file is called {rule.path.stem}.yaml")
+    if "kind" in rule.data and rule.data["subject"] != "problem":
+        yield rule.complaint(("kind",), "only problems are of a kind")
+    for example in ("good", "silent"):
+        if "finds" in rule.data["examples"][example]:
+            yield rule.complaint(("examples", example, "finds"), "nothing is found here")
     yield from _unnameable(rule, vocabulary)
     yield from _unreadable(rule, vocabulary)
 
@@ -148,32 +159,39 @@ def _unnameable(rule: RuleFile, vocabulary: Vocabulary) -> Iterator[str]:
 def _unreadable(rule: RuleFile, vocabulary: Vocabulary) -> Iterator[str]:
     """Expressions and templates that do not compile."""
     units = vocabulary.names(rule.data["subject"])
-    texts: list[tuple[Place, str, Callable[[str], object]]] = []
-
-    def condition(text: str) -> object:
-        return conditions.compile(text, frozenset(units))
-
-    def template(text: str) -> object:
-        return messages.compile(text, units)
-
-    texts += [((field,), rule.data[field], condition) for field in ("when", "holds") if field in rule.data]
-    for field in ("severity", "message"):
-        for index, case in enumerate(cases(rule.data, field)):
-            at: Place = (field, index) if isinstance(rule.data[field], list) else (field,)
-            if "if" in case:
-                texts.append((at, case["if"], condition))
-            if field == "message":
-                texts.append((at, case["what"], template))
-    if "text" in rule.data.get("suggest", {}):
-        texts.append((("suggest", "text"), rule.data["suggest"]["text"], template))
-    for at, text, compile_ in texts:
-        try:
-            compile_(text)
-        except ConditionError as error:
-            yield rule.complaint(at, f"{error.message} (in `{error.expression}`)", error.column)
+    names = frozenset(units)
+    for at, offset, text in _conditions(rule.data):
+        yield from _failure(rule, at, offset, lambda text=text: conditions.compile(text, names))
+    for at, text in _templates(rule.data):
+        yield from _failure(rule, at, 0, lambda text=text: messages.compile(text, units))
     for field in ("severity", "message"):
         if {"if", "for"} & set(cases(rule.data, field)[-1]):
             yield rule.complaint((field,), "the last case must hold for all")
+
+
+def _failure(rule: RuleFile, at: Place, offset: int, compile_: Callable[[], object]) -> Iterator[str]:
+    try:
+        compile_()
+    except ConditionError as error:
+        yield rule.complaint(at, f"{error.message} (in `{error.expression}`)", offset + error.column)
+
+
+def _conditions(data: Mapping[str, Any]) -> Iterator[tuple[Place, int, str]]:
+    """Each condition with its place, and where in the value at that place it begins."""
+    yield from (((field,), 0, data[field]) for field in ("when", "holds") if field in data)
+    for index, row in enumerate(cases(data, "severity")):
+        if "if" in row:
+            written = data["severity"] if isinstance(data["severity"], str) else data["severity"][index]
+            yield ("severity", index), len(written) - len(row["if"]), row["if"]
+    yield from (
+        (("message", index, "if"), 0, row["if"]) for index, row in enumerate(cases(data, "message")) if "if" in row
+    )
+
+
+def _templates(data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+    yield from ((("message", index, "say"), row["what"]) for index, row in enumerate(cases(data, "message")))
+    if "text" in data.get("suggest", {}):
+        yield ("suggest", "text"), data["suggest"]["text"]
 
 
 def cases(data: Mapping[str, Any], field: str) -> list[dict[str, str]]:
@@ -245,10 +263,11 @@ def build() -> dict[str, str]:
 
 
 def stale(texts: Mapping[str, str]) -> list[str]:
-    return [name for name, text in texts.items() if not _is(load.DATA / name, text)]
+    return [name for name, text in texts.items() if not holds(load.DATA / name, text)]
 
 
-def _is(path: Path, text: str) -> bool:
+def holds(path: Path, text: str) -> bool:
+    """Whether the file is there and its text is `text`."""
     return path.exists() and path.read_text(encoding="utf-8") == text
 
 

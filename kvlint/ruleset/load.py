@@ -185,7 +185,7 @@ class Page:
 @lru_cache(maxsize=1)
 def rules() -> Mapping[str, Rule]:
     """Every rule by name, in the order of the themes."""
-    return {name: _rule(name, row) for name, row in _compiled()["rules"].items()}
+    return {name: read_rule(name, row) for name, row in _compiled()["rules"].items()}
 
 
 @lru_cache(maxsize=1)
@@ -230,20 +230,21 @@ def _template(subject: str, template: str) -> Message:
     return messages.compile(template, units(subject))
 
 
-def choice(row: Mapping[str, str]) -> Choice:
+def _choice(row: Mapping[str, str]) -> Choice:
     """A case from its compiled row: `what`, and optionally `for` (scopes joined by `or`) and `if`."""
     scopes = tuple(Scope.parse(text) for text in row["for"].split(" or ")) if "for" in row else ()
     return Choice(row["what"], scopes, row.get("if", ""))
 
 
-def _rule(name: str, row: Mapping[str, Any]) -> Rule:
+def read_rule(name: str, row: Mapping[str, Any]) -> Rule:
+    """A rule from its compiled row."""
     return Rule(
         name,
         row["theme"],
         row["summary"],
         row["subject"],
-        tuple(choice(case) for case in row["severity"]),
-        tuple(choice(case) for case in row["message"]),
+        tuple(_choice(case) for case in row["severity"]),
+        tuple(_choice(case) for case in row["message"]),
         row.get("mark", ""),
         row.get("kind", ""),
         tuple(Scope.parse(text) for text in row.get("engines", ())),

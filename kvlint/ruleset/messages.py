@@ -134,7 +134,7 @@ def within(compared: Iterable[Compared]) -> str:
             continue
         value, limit = _fraction(nominal(pair.left)), _fraction(nominal(pair.right))
         if limit:
-            return f"within {ceil(abs(value - limit) / abs(limit) * 100)}% of the limit"
+            return f"within {ceil(abs(value - limit) / abs(limit) * 100):,}% of the limit"
     return "at the limit"
 
 

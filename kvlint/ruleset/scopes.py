@@ -45,7 +45,7 @@ class Scope:
         return all(ORDER[sign](key, version_key(bound)) for sign, bound in self.bounds)
 
     def __str__(self) -> str:
-        return f"{self.engine} {', '.join(sign + ' ' + bound for sign, bound in self.bounds)}".rstrip()
+        return " ".join((self.engine, *(sign + bound for sign, bound in self.bounds)))
 
 
 def speaks_to(scopes: tuple[Scope, ...], engine: str | None, releases: Iterable[str]) -> bool | None:

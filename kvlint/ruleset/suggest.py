@@ -75,5 +75,3 @@ def tried(world: Server, setting: str, value: int) -> Server:
     )
     copy.sizing = type(world.sizing)(copy)
     return copy
-
-

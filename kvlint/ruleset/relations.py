@@ -1,0 +1,72 @@
+"""Subjects that are made of several things: links, devices, groups of servers, parity sets, declared literals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from kvlint.facts import Derived, Fact, Quantity, Unknown, quantity
+from kvlint.links import Link
+from kvlint.ruleset import views
+from kvlint.ruleset.judge import Subject
+from kvlint.subjects import Admission, ServerGroup
+
+if TYPE_CHECKING:
+    from kvlint.check import Evaluation
+
+
+@quantity("admitted", unit="requests", formula="Σ over paths of the limit", source="limits of several paths add up")
+def admitted(*limits: int) -> int:
+    return sum(limits)
+
+
+def links(evaluation: Evaluation) -> Iterator[Subject]:
+    """Every adjacent front and server, with what all proven paths together admit."""
+    for link in evaluation.chain.adjacent():
+        facts: dict[str, Any] = dict(_admitted(link.group, evaluation.chain.of(link.group)))
+        yield views.link(link.front, link.group, facts, evaluation.coefficients.get)
+
+
+def _admitted(group: ServerGroup, paths: list[Link]) -> Iterator[tuple[str, Any]]:
+    """`admitted`: requests in flight over every proven path; `bounded`: each path has a limit and the port is not open."""
+    fronts = {id(link.hops[-1]): link.hops[-1] for link in paths}
+    limits = [front.limit for front in fronts.values()]
+    known = [limit for limit in limits if isinstance(limit, Fact)]
+    bounded = len(known) == len(limits) and bool(limits) and not group.first.site.published
+    yield "bounded", views.assumed(bounded, "every proven path is counted")
+    if known and len(known) == len(limits):
+        yield "admitted", known[0] if len(known) == 1 else _sum(known)
+    elif any(isinstance(limit, Unknown) for limit in limits):
+        yield "admitted", next(limit for limit in limits if isinstance(limit, Unknown))
+
+
+def _sum(limits: list[Fact[int]]) -> Fact[int]:
+    named: Quantity[int] = admitted
+    return Fact(
+        sum(limit.value for limit in limits),
+        Derived(named, tuple((f"limit {number}", limit) for number, limit in enumerate(limits, 1))),
+    )
+
+
+def devices(evaluation: Evaluation) -> Iterator[Subject]:
+    return iter(())
+
+
+def groups(evaluation: Evaluation) -> Iterator[Subject]:
+    return iter(())
+
+
+def parity(evaluation: Evaluation) -> Iterator[Subject]:
+    return iter(())
+
+
+def declared(evaluation: Evaluation) -> Iterator[Subject]:
+    return iter(())
+
+
+def fronts(evaluation: Evaluation) -> dict[str, list[Admission]]:
+    """Admissions by the server that they stand before."""
+    found: dict[str, list[Admission]] = {}
+    for link in evaluation.chain.links:
+        found.setdefault(link.group.id, []).append(link.hops[-1])
+    return found
