@@ -10,7 +10,7 @@ from kvlint import engines
 from kvlint.coefficients import Coefficients
 from kvlint.engines.base import Engine, Program, World
 from kvlint.engines.options import options
-from kvlint.engines.versions import claim
+from kvlint.engines.claims import claim
 from kvlint.facts import Assumed, Fact, Value
 from kvlint.hardware.resolve import hardware
 from kvlint.subjects import Problem, Process, Server, ServerGroup, VersionClaim
