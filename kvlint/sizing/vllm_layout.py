@@ -8,7 +8,7 @@ from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture
 from kvlint.sizing.vllm_groups import Group, groups, promoted
 from kvlint.sizing.vllm_releases import Rules, neighbours, rules
-from kvlint.sizing.vllm_settings import Refusal, Settings, manager_on, stage_sizes, unknown_layout
+from kvlint.sizing.vllm_settings import Refusal, Settings, cache_mode, manager_on, stage_sizes, unknown_layout
 from kvlint.sizing.vllm_specs import Spec, specs
 
 
@@ -78,7 +78,7 @@ def _same(found: tuple[Layout | Refusal | Unknown, ...]) -> bool:
         return all(type(other) is type(first) for other in found)
     return all(
         isinstance(other, Layout)
-        and (other.stages, other.mode) == (first.stages, first.mode)
+        and other.stages == first.stages
         and _counts(other.rules, other) == _counts(first.rules, first)
         for other in found
     )
@@ -93,14 +93,12 @@ def _counts(each: Rules, layout: Layout) -> tuple[object, ...]:
         each.tokens_logged,
         each.concurrent_batches and windows,
         (each.request_count, each.window_layers) if several else None,
-        (each.state_count, each.all_mode_drafts, each.prefill_checkpoint) if layout.recurrent else None,
+        (layout.mode, each.state_count, each.all_mode_drafts) if layout.recurrent else None,
         each.whole_model_check if len(layout.stages) > 1 else None,
     )
 
 
 def _layout(arch: Architecture, settings: Settings, each: Rules) -> Layout | Refusal | Unknown:
-    from kvlint.sizing.vllm_settings import cache_mode
-
     every = specs(arch, settings, each)
     if not isinstance(every, tuple):
         return every

@@ -17,7 +17,7 @@ from typing import Any
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/vllm_memory.json"
 _RELEASE = re.compile(r"v?(\d+(?:\.\d+){0,3})(?:[.\-_]?(rc|dev|a|b|alpha|beta|pre|post)\d*)?")
-_PHASES = {"post": 1, None: 0}  # everything else comes before the release
+_PHASES = {"post": 0, None: 0}  # everything else comes before the release
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class Rules:
     prefix_caching: str
     graphs_in_budget: bool
     uneven_stages: str
+    yarn_length: str
     batch_tiers: tuple[tuple[int, int, int], ...]
     small_devices: tuple[str, ...]
     chunked_tokens: int
@@ -71,7 +72,7 @@ def constant(name: str) -> int:
 
 
 def parse(release: str) -> tuple[int, ...]:
-    """A key that orders releases: `0.11.1rc6.dev115` before `0.11.1` before `0.11.1.post1`.
+    """A key that orders releases: `0.11.1rc6.dev115` before `0.11.1`, which its post-releases equal.
 
     ValueError for text that does not begin with a release number.
     """

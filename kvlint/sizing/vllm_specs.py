@@ -13,6 +13,7 @@ from typing import Union
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture, Attention, Latent, Layer, Part, State
 from kvlint.sizing.vllm_releases import Rules, constant, data
+from kvlint.sizing.vllm_releases import rules as rules_of
 from kvlint.sizing.vllm_settings import (
     Outcome,
     Refusal,
@@ -205,8 +206,6 @@ def _alignment(kernel: int, latent: bool, arch: Architecture, settings: Settings
 
 def smallest_block_size(arch: Architecture, settings: Settings) -> int | Outcome:
     """The least `--block-size` that a hybrid starts with where the engine does not raise it itself; else the block it takes."""
-    from kvlint.sizing.vllm_releases import rules as rules_of
-
     found = [attention_block(arch, settings, each) for each in rules_of(settings.release)]
     sizes = {block.smallest_block_size if isinstance(block, Refusal) else block for block in found}
     if len(sizes) > 1:
