@@ -72,7 +72,7 @@ def layout(arch: Architecture, settings: Settings) -> Layout | Refusal | Unknown
 
 
 def _same(found: tuple[Layout | Refusal | Unknown, ...]) -> bool:
-    """Both neighbours give one answer to everything that can be asked."""
+    """Both neighbours give one answer to everything but how the log counts tokens."""
     first = found[0]
     if not isinstance(first, Layout):
         return all(type(other) is type(first) for other in found)
@@ -90,7 +90,6 @@ def _counts(each: Rules, layout: Layout) -> tuple[object, ...]:
     several = len(layout.whole.groups) > 1
     return (
         each.spare_blocks,
-        each.tokens_logged,
         each.concurrent_batches and windows,
         (each.request_count, each.window_layers) if several else None,
         (layout.mode, each.state_count, each.all_mode_drafts) if layout.recurrent else None,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 from kvlint.facts import Unknown
 from kvlint.models.architecture import (
@@ -26,8 +29,8 @@ def model(*layers: Layer, model_type: str = "llama", **config: object) -> Archit
     return Architecture(model_type, (), layers, 4096, 32, None, "bfloat16", 131072, config=config)
 
 
-def settings(release: str = "0.33.0", window: int = 131072, batch: int = 8192, **more: object) -> vllm.Settings:
-    return vllm.Settings(release, window, batch, **more)  # type: ignore[arg-type]
+def settings(release: str = "0.33.0", window: int = 131072, batch: int = 8192, **more: Any) -> vllm.Settings:
+    return vllm.Settings(release, window, batch, **more)
 
 
 def laid_out(arch: Architecture, given: vllm.Settings) -> vllm.Layout:
@@ -196,7 +199,7 @@ class TestHybrids:
             ("0.33.0", {"gdn_prefill": "flashinfer"}, 3),
         ],
     )
-    def test_state_pages(self, release: str, more: dict[str, object], pages: int) -> None:
+    def test_state_pages(self, release: str, more: dict[str, Any], pages: int) -> None:
         found = laid_out(QWEN_27B, settings(release, **more))
         full = -(-131072 // found.block_size)
         assert vllm.request_blocks(found) == full + 3 * pages
@@ -274,6 +277,7 @@ class TestUnknown:
         assert found.missing == "engine.version"
         assert len(vllm.layouts(GEMMA_27B, settings("0.14.0"))) == 2
         assert vllm.request_bytes(laid_out(LLAMA_8B, settings("0.14.0"))) == 16 * GIB
+        assert vllm.request_blocks(laid_out(GEMMA_27B, settings("0.20.0"))) == 11654
 
 
 class TestCacheBytes:
@@ -304,3 +308,25 @@ def test_concurrency_is_exact() -> None:
     found = laid_out(LLAMA_8B, settings("0.6.0", 20000))
     assert vllm.max_concurrency(found, 1952 * found.bytes_per_block) == Fraction(1952, 1250)
     assert vllm.pool_tokens(found, 1952 * found.bytes_per_block) == 1952 * 20000 // 1250
+
+
+@drawn(
+    st.sampled_from([LLAMA_8B, GEMMA_27B, QWEN_27B, KIMI_LINEAR, GRANITE_1B]),
+    st.sampled_from(["0.10.2", "0.13.0", "0.16.0", "0.19.1", "0.24.0", "0.27.1", "0.30.0", "0.33.0"]),
+    st.integers(1, 200_000),
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from([1, 2]),
+)
+def test_the_border_is_sharp(arch: Architecture, release: str, window: int, devices: int, stages: int) -> None:
+    """The least pool passes and one byte less does not; the largest window passes and one token more does not."""
+    more: dict[str, Any] = {"tensor_parallel": devices, "pipeline_parallel": stages, "gdn_prefill": "triton"}
+    found = vllm.layout(arch, settings(release, window, **more))
+    if isinstance(found, vllm.Refusal | Unknown):
+        return
+    least = vllm.least_available(found)
+    assert vllm.fits(found, least)
+    assert not vllm.fits(found, least - 1)
+    largest = vllm.largest_window(found, least, 2 * window)
+    assert largest >= window
+    assert vllm.fits(found, least, largest)
+    assert largest == 2 * window or not vllm.fits(found, least, largest + 1)
