@@ -15,6 +15,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -161,9 +162,9 @@ def _unreadable(rule: RuleFile, vocabulary: Vocabulary) -> Iterator[str]:
     units = vocabulary.names(rule.data["subject"])
     names = frozenset(units)
     for at, offset, text in _conditions(rule.data):
-        yield from _failure(rule, at, offset, lambda text=text: conditions.compile(text, names))
+        yield from _failure(rule, at, offset, partial(conditions.compile, text, names))
     for at, text in _templates(rule.data):
-        yield from _failure(rule, at, 0, lambda text=text: messages.compile(text, units))
+        yield from _failure(rule, at, 0, partial(messages.compile, text, units))
     for field in ("severity", "message"):
         if {"if", "for"} & set(cases(rule.data, field)[-1]):
             yield rule.complaint((field,), "the last case must hold for all")

@@ -6,23 +6,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kvlint.engines.versions import parse
 from kvlint.ruleset.truth import ORDER
 
 _SCOPE = re.compile(r"([a-z][a-z-]*?)((?:[ ,]*(?:>=|<=|==|<|>)[ ]*[0-9A-Za-z.]+)*)")
 _BOUND = re.compile(r"(>=|<=|==|<|>) *([0-9A-Za-z.]+)")
-_RELEASE = re.compile(r"[vb]?(\d+(?:\.\d+)*)(.*)", re.DOTALL)
-_BEFORE = re.compile(r"[-._]?(?:a|b|c|rc|alpha|beta|pre|preview|dev|nightly)", re.IGNORECASE)
-
-
-def version_key(text: str) -> tuple[tuple[int, ...], int]:
-    """Orders releases as their engines number them: `0.9.1 < 0.10.0rc1 < 0.10 = 0.10.0 < 0.10.0.post1`, `b6000 < b11434`."""
-    match = _RELEASE.match(text)
-    if not match:
-        return (), 0
-    numbers = [int(number) for number in match[1].split(".")]
-    while numbers and not numbers[-1]:
-        numbers.pop()
-    return tuple(numbers), -1 if _BEFORE.match(match[2]) else 1 if match[2] else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +26,15 @@ class Scope:
         match = _SCOPE.fullmatch(text.strip())
         if not match:
             raise ValueError(f"`{text}` is not an engine with version bounds")
-        return cls(match[1], tuple((bound[1], bound[2]) for bound in _BOUND.finditer(match[2])))
+        bounds = tuple((bound[1], bound[2]) for bound in _BOUND.finditer(match[2]))
+        if any(parse(version) is None for _, version in bounds):
+            raise ValueError(f"`{text}` has a bound that is not a version")
+        return cls(match[1], bounds)
 
     def covers(self, release: str) -> bool:
-        key = version_key(release)
-        return all(ORDER[sign](key, version_key(bound)) for sign, bound in self.bounds)
+        """Whether a release lies within the bounds; one that is no version lies in none."""
+        key = parse(release)
+        return not self.bounds or (key is not None and all(ORDER[sign](key, parse(bound)) for sign, bound in self.bounds))
 
     def __str__(self) -> str:
         return " ".join((self.engine, *(sign + bound for sign, bound in self.bounds)))

@@ -91,6 +91,6 @@ def test_every_scalar_is_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_file_that_is_no_yaml_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for text in ("a: [", "", "a: {b: 1}}", "a: 1\na: 22"):
+    for number, text in enumerate(("a: [", "", "a: {b: 1}}", "a: 1\na: 2")):
         with pytest.raises(build_data.Invalid):
-            complaints(tmp_path / str(len(text)), monkeypatch, text)
+            complaints(tmp_path / str(number), monkeypatch, text)

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 
-from kvlint.ruleset.scopes import Scope, speaks_to, version_key
-
-
-def test_releases_are_ordered_as_their_engines_number_them() -> None:
-    order = ["0.9.0", "0.9.1rc1", "0.9.1", "0.9.1.post1", "0.10.0rc2", "0.10.0", "0.28.4", "0.31.0", "1.0"]
-    assert all(version_key(older) < version_key(newer) for older, newer in pairwise(order))
-    assert version_key("0.10") == version_key("0.10.0") == version_key("v0.10.0")
-    assert version_key("b6000") < version_key("b11434")
+from kvlint.ruleset.scopes import Scope, speaks_to
 
 
 @pytest.mark.parametrize(
@@ -26,15 +17,19 @@ def test_releases_are_ordered_as_their_engines_number_them() -> None:
         ("vllm <0.20.2", "0.20.2", False),
         ("vllm <0.20.2", "0.9.2", True),
         ("llama-server >=b6000", "b11434", True),
+        ("vllm <0.9.1", "0.9.1rc1", True),
+        ("vllm >=0.10", "0.10.0", True),
+        ("vllm >=0.10", "nightly", False),
+        ("vllm", "nightly", True),
     ],
 )
 def test_scopes(scope: str, release: str, covered: bool) -> None:
     assert Scope.parse(scope).covers(release) is covered
 
 
-@pytest.mark.parametrize("text", ["", "Vllm", "vllm 0.9", "vllm >= ", "vllm ~=0.9", "vllm>=0.9 extra"])
+@pytest.mark.parametrize("text", ["", "Vllm", "vllm 0.9", "vllm >= ", "vllm ~=0.9", "vllm>=0.9 extra", "vllm >=x.y"])
 def test_what_is_no_scope_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError, match="not an engine"):
+    with pytest.raises(ValueError, match="`"):
         Scope.parse(text)
 
 
