@@ -15,7 +15,9 @@ import build_data  # noqa: E402
 import build_docs  # noqa: E402
 
 from kvlint.ruleset import load  # noqa: E402
+from kvlint.sizing.server import DERIVED  # noqa: E402
 
+CONTRACT = ROOT / "../shared/design/contract.md"
 VOCABULARY = build_data.read_vocabulary()
 FILES = sorted((ROOT / "rules").glob("*/*.yaml"))
 MODEL = (ROOT / "rules/window/window-beyond-model.yaml").read_text(encoding="utf-8")
@@ -94,3 +96,21 @@ def test_a_file_that_is_no_yaml_is_an_error(tmp_path: Path, monkeypatch: pytest.
     for number, text in enumerate(("a: [", "", "a: {b: 1}}", "a: 1\na: 2")):
         with pytest.raises(build_data.Invalid):
             complaints(tmp_path / str(number), monkeypatch, text)
+
+
+def test_every_derived_value_can_be_named() -> None:
+    assert set(DERIVED) <= set(load.units("server"))
+
+
+@pytest.mark.skipif(not CONTRACT.exists(), reason="the contract is not beside the repository")
+def test_every_setting_of_the_contract_can_be_named() -> None:
+    section = CONTRACT.read_text(encoding="utf-8").partition("## Settings")[2].partition("- **`window`**")[0]
+    settings = set(re.findall(r"`([a-z_]+)`", section)) - {"both", "prefill", "decode"}
+    assert len(settings) > 40
+    assert settings <= set(load.units("server"))
+
+
+def test_rules_read_the_coefficients() -> None:
+    assert load.units("link")["coefficient.admission_slack"] == "ratio"
+    assert load.units("link")["link.server.window"] == "tokens"
+    assert load.units("problem")["problem.data.flag"] == "text"
