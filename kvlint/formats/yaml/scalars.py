@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kvlint.formats.spelling import Run, pieces
 from kvlint.source import Piece, Source, Span, Text
 
 _BREAK = r"(?:\r\n|[\n\r\x85])"
@@ -38,9 +39,6 @@ _ESCAPES = {"0": "\0", "a": "\a", "b": "\b", "t": "\t", "\t": "\t", "n": "\n", "
     "'": "'",
 }
 
-# Characters start:end of the file that spell `value`.
-Run = tuple[int, int, str]
-
 
 def scalar_text(source: Source, text: str, start: int, end: int, value: str, style: str | None) -> Text:
     """`value` with its places.  `text` is what was parsed (the source's own text, or a blanked one of equal length)."""
@@ -55,33 +53,10 @@ def scalar_text(source: Source, text: str, start: int, end: int, value: str, sty
         runs = _block(text, start, end, value, style == ">")
     else:
         runs = _flow(text, start + inset, end - inset, style)
-    pieces = tuple(_pieces(source, text, runs, value))
-    if sum(piece.length for piece in pieces) != len(value):
+    spelled = list(runs)
+    if "".join(run for _, _, run in spelled) != value:
         return Text(value, (Piece(0, len(value), home, literal=False),), (), home)
-    return Text(value, pieces, (), home)
-
-
-def _pieces(source: Source, text: str, runs: Iterator[Run], value: str) -> Iterator[Piece]:
-    """Pieces of the runs, literal neighbours joined; stops at the first run that the value does not continue with."""
-    at = 0
-    begun, opened, closed = 0, -1, -1
-    for start, end, run in runs:
-        if not value.startswith(run, at):
-            return
-        literal = end - start == len(run) and text.startswith(run, start)
-        if literal and start == closed:
-            closed = end
-        else:
-            if closed > opened:
-                yield Piece(begun, closed - opened, Span(source, ((opened, closed),)))
-            begun, opened, closed = at, start, end
-            if not literal:
-                if run:
-                    yield Piece(at, len(run), Span(source, ((start, end),)), literal=False)
-                opened, closed = -1, -1
-        at += len(run)
-    if closed > opened:
-        yield Piece(begun, closed - opened, Span(source, ((opened, closed),)))
+    return Text(value, tuple(pieces(source, text, spelled)), (), home)
 
 
 def _flow(text: str, start: int, end: int, style: str | None) -> Iterator[Run]:
