@@ -109,11 +109,25 @@ class Memory:
 
 def decode(data: bytes) -> str:
     """UTF-8 without a byte-order mark (UTF-16 with one is read too); raises `Unreadable` for anything else."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        encoding = "utf-16"
-    else:
-        encoding = "utf-8-sig"
+    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         raise Unreadable(f"not UTF-8 text (byte {error.start})") from error
+
+
+@dataclass(slots=True)
+class Overlay:
+    """A tree with some files replaced or added: what an editor hands in on standard input."""
+
+    below: Files
+    contents: Mapping[str, bytes]
+
+    def paths(self) -> Iterator[str]:
+        yield from sorted({*self.below.paths(), *self.contents})
+
+    def read(self, path: str) -> bytes:
+        return self.contents[path] if path in self.contents else self.below.read(path)
+
+    def exists(self, path: str) -> bool:
+        return path in self.contents or self.below.exists(path)

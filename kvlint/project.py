@@ -10,12 +10,17 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kvlint.config import Config, ConfigError, holds_table, load
 from kvlint.diagnostics import NotUnderstood
 from kvlint.files import Disk, Files, Unreadable, decode
 from kvlint.parsing import Parsed, kind_of, parse
 from kvlint.source import Source
+from kvlint.subjects import Problem
+
+if TYPE_CHECKING:
+    from kvlint.carriers.base import Item
 
 CONFIG_NAMES = ("kvlint.toml", "pyproject.toml")
 
@@ -26,6 +31,12 @@ SEED = re.compile(
     rb"|max_parallel_requests|kubeai|kvlint:|num_ctx|max[-_]model[-_]len|engine_kwargs|served[-_]model[-_]name",
     re.IGNORECASE,
 )
+
+# A word that starts an engine or a proxy: what makes an unreadable document an error.
+COMMAND = re.compile(
+    r"\bvllm\b|mlx_lm|llama-server|llama-swap|\bsglang\b|ollama|lmdeploy|trtllm|text-generation|litellm|\bmodel_list\b"
+)
+BLANKED = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^}]*\}", re.DOTALL)
 
 
 @dataclass(eq=False, slots=True)
@@ -40,6 +51,7 @@ class Project:
     seeds: list[str] = field(default_factory=list)
     read: int = 0
     not_understood: list[NotUnderstood] = field(default_factory=list)
+    unreadable: list[Problem] = field(default_factory=list)
     _context: dict[str, bytes] = field(default_factory=dict, repr=False)
     _parsed: dict[str, Parsed | None] = field(default_factory=dict, repr=False)
     _bytes: dict[str, bytes] = field(default_factory=dict, repr=False)
@@ -78,7 +90,36 @@ class Project:
             if self.files.exists(path) or path in self.given:
                 self.refuse(path, str(error))
             return None
-        return parse(Source(path, text))
+        parsed = parse(Source(path, text))
+        if parsed is not None and path in self._bytes:
+            self._note_unreadable(path, parsed)
+        return parsed
+
+    def _note_unreadable(self, path: str, parsed: Parsed) -> None:
+        """A document that cannot be read is a problem where an engine or proxy stands in it, or its file is a PATH."""
+        for document in parsed.documents:
+            if document.problem is None:
+                continue
+            text = document.span.text
+            self.refuse(path, document.problem.message, document.problem.span.line)
+            if path in self.given or COMMAND.search(BLANKED.sub(" ", text)):
+                data = {"expected": document.problem.message}
+                self.unreadable.append(Problem("unreadable-config", document.problem.span, data))
+
+    def items(self, path: str) -> list[Item]:
+        """A file's documents as carriers see them; a file that is no tree is one item without a node."""
+        from kvlint.carriers.base import Item
+
+        parsed = self.parsed(path)
+        if parsed is None:
+            return []
+        if not parsed.documents:
+            return [Item(parsed.source, parsed.kind, None, parsed.source.span(0, len(parsed.source.text)))]
+        return [
+            Item(parsed.source, parsed.kind, document.node, document.span, number)
+            for number, document in enumerate(parsed.documents)
+            if document.node is not None
+        ]
 
     def search(self, needle: str) -> Iterator[str]:
         """Pass two: context files whose bytes hold `needle`, and seeds too."""

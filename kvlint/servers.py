@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kvlint import engines
 from kvlint.coefficients import Coefficients
 from kvlint.engines.base import Engine, Program, World
 from kvlint.engines.options import options
+from kvlint.engines.versions import Place
 from kvlint.engines.claims import claim
 from kvlint.facts import Assumed, Fact, Value
 from kvlint.hardware.resolve import hardware
+from kvlint.source import Text
 from kvlint.subjects import Problem, Process, Server, ServerGroup, VersionClaim
 
 if TYPE_CHECKING:
-    from kvlint.engines.argparse import Reading
+    from kvlint.engines.argparse import Load, Reading
     from kvlint.models.lookup import Models
     from kvlint.project import Project
 
@@ -44,13 +46,15 @@ def build(process: Process, identity: str, around: Surroundings) -> ServerGroup 
     config = around.project.config
     declared = config.matching("engine", identity).get("version")
     version = claim(process, name, declared, around.project)
-    releases, beyond = _releases(engine, version)
-    if version is not None and beyond is not None:
-        version = VersionClaim(version.text, version.origin, beyond)
+    placed = _placed(engine, version, program)
+    if version is not None and placed.beyond is not None:
+        version = VersionClaim(version.text, version.origin, placed.beyond)
+    exact = version.text.lstrip("v=") if version is not None and placed.kind in ("exact", "between") else None
+    exact = exact if exact is not None and placed.version is not None else None
     devices = hardware(process.site, config.matching("hardware", identity), around.coefficients)
     workload = _workload(config.matching("workload", identity), process)
     worlds = []
-    for members, reading in _classes(engine, program, process, releases):
+    for members, reading in _classes(engine, program, process, placed.releases, exact, _loader(process, around.project)):
         world = World(
             engine=name,
             releases=members,
@@ -61,6 +65,7 @@ def build(process: Process, identity: str, around: Surroundings) -> ServerGroup 
             hardware=devices,
             workload=workload,
             coefficient=around.coefficients.get,
+            exact=exact,
         )
         worlds.append(_server(engine, program, world, identity, version))
     return ServerGroup(identity, tuple(worlds[:MAX_WORLDS]))
@@ -105,29 +110,45 @@ def _problems(
     yield from own
 
 
-def _releases(engine: Engine, version: VersionClaim | None) -> tuple[tuple[str, ...], str | None]:
+def _placed(engine: Engine, version: VersionClaim | None, program: Program) -> Place:
+    """The releases that a version may be; a witness of a flag on the line narrows a gap between two."""
     known = options(engine.name)
-    if version is None:
-        return known.releases, None
-    return known.neighbours(version.text)
+    placed = known.neighbours(version.text if version is not None else "")
+    if version is None or placed.kind != "between":
+        return placed
+    spellings = [word.value.split("=", 1)[0].replace("_", "-") for word in program.args if word.value.startswith("--")]
+    return replace(placed, releases=known.settle(version.text, placed.releases, spellings))
 
 
 def _classes(
-    engine: Engine, program: Program, process: Process, releases: tuple[str, ...]
+    engine: Engine, program: Program, process: Process, releases: tuple[str, ...], exact: str | None, load: Load
 ) -> Iterator[tuple[tuple[str, ...], Reading]]:
-    """Releases grouped by how they read the line and by what they mean by it."""
+    """Releases grouped by how they read the line and by what they mean by it; an exact version means one thing."""
     from kvlint.engines.argparse import classes
 
-    by_entry: dict[str, list[str]] = {}
-    for release in releases:
-        by_entry.setdefault(program.entry_at(release), []).append(release)
-    for entry, members in by_entry.items():
-        for alike, reading in classes(engine.name, program.args, tuple(members), entry=entry):
-            meanings: dict[Hashable, list[str]] = {}
-            for release in alike:
-                meanings.setdefault(engine.semantics(release), []).append(release)
-            for same in meanings.values():
-                yield tuple(same), reading
+    for alike, reading in classes(engine.name, program.args, releases, entry=program.entry_at, load=load):
+        meanings: dict[Hashable, list[str]] = {}
+        for release in alike:
+            meanings.setdefault(None if exact else engine.semantics(release), []).append(release)
+        for same in meanings.values():
+            yield tuple(same), reading
+
+
+def _loader(process: Process, project: Project) -> Load:
+    """Configuration files named on the line, beside the file that names them or at the root."""
+
+    def load(name: Text) -> Text | None:
+        if not name.known or ".." in name.value.split("/"):
+            return None
+        stem = name.value.removeprefix("./").lstrip("/")
+        directory = process.site.place.path.rpartition("/")[0]
+        for path in (f"{directory}/{stem}" if directory else stem, stem):
+            if project.files.exists(path):
+                source = project.text(path)
+                return Text.of(source, 0, len(source.text)) if source else None
+        return None
+
+    return load
 
 
 def _workload(declared: dict[str, Fact[Any]], process: Process) -> dict[str, Value[Any]]:

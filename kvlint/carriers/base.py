@@ -20,10 +20,11 @@ Finding = Union[Process, Admission, Problem, Declared]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One document of a file that a carrier claimed.  `ordinal`: its place among the file's documents."""
+    """One document of a file.  `node` is None for what is no tree; `ordinal`: its place among the file's documents."""
 
     source: Source
-    node: Node
+    kind: str
+    node: Node | None
     span: Span
     ordinal: int = 0
 

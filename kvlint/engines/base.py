@@ -48,11 +48,12 @@ class World:
     hardware: Mapping[str, Value[Any]]
     workload: Mapping[str, Value[Any]]
     coefficient: Callable[[str], Value[Any]]
+    exact: str | None = None
 
     @property
     def release(self) -> str:
-        """The newest release of the class; all of them mean the same."""
-        return self.releases[-1]
+        """The version itself where it is known exactly, read or not; else the newest of the class, which all mean the same."""
+        return self.exact or self.releases[-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 from kvlint.coefficients import Coefficients
-from kvlint.facts import Fact, Range, Unknown, Value, Written
 from kvlint.facts import Device as DeviceOrigin
+from kvlint.facts import Fact, Range, Unknown, Value, Written
 from kvlint.hardware import devices
 from kvlint.hardware.devices import Device
 from kvlint.subjects import Product, Site

@@ -1,0 +1,84 @@
+"""The carriers, and everything that they find in a project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import cast
+
+from kvlint.carriers.base import Carrier, Finding, Item, Names
+from kvlint.project import Project
+from kvlint.subjects import Admission, Declared, Problem, Process
+
+# In the order in which they are asked; a document may be claimed by several.
+MODULES: dict[str, tuple[str, ...]] = {
+    "yaml": ("kubernetes", "compose", "llama_swap", "litellm"),
+    "json": ("kubernetes", "compose", "litellm"),
+    "shell": ("shell",),
+}
+
+
+@dataclass(slots=True)
+class Findings:
+    """What the carriers found.  `processes` carry the identity (`path#name`) that their server gets."""
+
+    processes: list[tuple[str, Process]] = field(default_factory=list)
+    admissions: list[Admission] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    declared: list[Declared] = field(default_factory=list)
+    recognized: set[str] = field(default_factory=set)
+    internal: list[str] = field(default_factory=list)
+
+
+def find(project: Project) -> Findings:
+    """Pass two: every seed's documents go to the carriers that claim them."""
+    found, names = Findings(), Names()
+    claimed: dict[str, list[Item]] = {}
+    for path in project.seeds:
+        parsed = project.parsed(path)
+        if parsed is None:
+            continue
+        for item in project.items(path):
+            for module in MODULES.get(parsed.kind, ()):
+                if _carrier(module).claims(item):
+                    claimed.setdefault(module, []).append(item)
+    found.problems += project.unreadable
+    for module, items in claimed.items():
+        _collect(found, names, module, items, project)
+    found.processes.sort(key=lambda each: (each[1].site.place.path, each[1].site.place.start))
+    return found
+
+
+def _collect(found: Findings, names: Names, module: str, items: list[Item], project: Project) -> None:
+    """One carrier's findings; a failure of ours in it never loses those of the others."""
+    try:
+        for each in _carrier(module).read(items, project):
+            _add(found, names, each)
+    except Exception as error:
+        found.internal.append(f"{module}: {type(error).__name__}: {error}")
+
+
+def _add(found: Findings, names: Names, each: Finding) -> None:
+    if isinstance(each, Process):
+        path = each.site.place.path
+        found.recognized.add(path)
+        found.processes.append((names.unique(path, each.site.name), each))
+    elif isinstance(each, Admission):
+        found.recognized.add(each.place.path)
+        each.id = names.unique(each.place.path, f"{each.system}:{each.name}")
+        found.admissions.append(each)
+    elif isinstance(each, Problem):
+        found.recognized.add(each.span.path)
+        found.problems.append(each)
+    else:
+        found.declared.append(each)
+
+
+def _carrier(module: str) -> Carrier:
+    return cast(Carrier, import_module(f"kvlint.carriers.{module}").CARRIER)
+
+
+def carriers() -> Iterator[Carrier]:
+    for module in dict.fromkeys(module for modules in MODULES.values() for module in modules):
+        yield _carrier(module)

@@ -1,0 +1,84 @@
+"""What several commands share: opening a project, colour, closing with a status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import click
+
+from kvlint.config import ConfigError
+from kvlint.project import Project
+
+Style = Callable[[str, str], str]
+COLOURS: dict[str, dict[str, Any]] = {
+    "error": {"fg": "red", "bold": True},
+    "warning": {"fg": "yellow", "bold": True},
+    "note": {"fg": "cyan", "bold": True},
+    "strong": {"bold": True},
+    "frame": {"fg": "blue"},
+    "related": {"fg": "blue"},
+    "help": {"fg": "green"},
+    "dim": {"dim": True},
+}
+
+
+def styled(colour: str) -> Style:
+    """`auto` follows the terminal, `NO_COLOR` and `FORCE_COLOR`."""
+    import os
+
+    if colour == "auto":
+        on = bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+    else:
+        on = colour == "always"
+    if not on:
+        return lambda text, role: text
+    return lambda text, role: click.style(text, **COLOURS.get(role, {}))
+
+
+def project(paths: tuple[str, ...], config: str | None, isolated: bool, stdin_name: str | None = None) -> Project:
+    """The project for PATHs; a usage or configuration error ends with status 2."""
+    from kvlint.project import open_project
+
+    try:
+        if "-" in paths:
+            return _standard_input(config, isolated, stdin_name)
+        return open_project(paths or (".",), config_path=config, isolated=isolated)
+    except ConfigError as error:
+        fail(str(error))
+
+
+def _standard_input(config: str | None, isolated: bool, name: str | None) -> Project:
+    from pathlib import Path
+
+    from kvlint.files import Overlay
+    from kvlint.project import open_project
+
+    if not name:
+        raise click.UsageError("- needs --stdin-filename")
+    target = Path(name)
+    base = target.parent if target.parent.is_dir() else Path()
+    opened = open_project((str(base),), config_path=config, isolated=isolated)
+    root = Path(opened.files.root)  # type: ignore[attr-defined]
+    path = (Path.cwd() / target).resolve()
+    relative = path.relative_to(root).as_posix() if root in path.parents else target.name
+    opened.files = Overlay(opened.files, {relative: sys.stdin.buffer.read()})
+    opened.focus, opened.given = (relative,), frozenset({relative})
+    return opened
+
+
+def fail(message: str, status: int = 2) -> NoReturn:
+    click.echo(f"kvlint: {message}", err=True)
+    raise click.exceptions.Exit(status)
+
+
+def echo(text: str) -> None:
+    """Print without letting an odd terminal encoding end the run."""
+    stream = sys.stdout
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        encoding = stream.encoding or "ascii"
+        stream.write(text.encode(encoding, "replace").decode(encoding))
+    stream.flush()

@@ -1,0 +1,89 @@
+"""From what a parser read to facts: written values, defaults, and the unknown where words are not known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kvlint.engines.argparse import Given
+from kvlint.engines.base import World
+from kvlint.engines.options import options
+from kvlint.facts import Default, Fact, Unknown, Value, Written
+
+Convert = Callable[[Any], Any]
+
+
+class Fields:
+    """Settings of one world by the parser's destination names."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._options = options(world.engine).at(world.releases[-1])
+
+    def given(self, dest: str) -> Given | None:
+        return self.world.reading.settings.get(dest)
+
+    def written(self, dest: str, convert: Convert | None = None) -> Value[Any] | None:
+        """The value as given; None where the option is not given."""
+        given = self.given(dest)
+        if given is None:
+            return None
+        if isinstance(given.typed, Unknown):
+            return given.typed
+        place = given.value if given.value is not None else given.name
+        doubt = "splice" if self._spliced_after(given) else _default_taken(place)
+        origin = Written(place.span, place.via, doubt)
+        value = convert(given.typed) if convert else given.typed
+        return value if isinstance(value, Unknown) else Fact(value, origin)
+
+    def value(self, dest: str, convert: Convert | None = None, default: Any = ...) -> Value[Any] | None:
+        """The value as given, else the parser's default (`default` replaces it); None where that is None."""
+        found = self.written(dest, convert)
+        if found is not None:
+            return found
+        if self.open:
+            return self.unseen(dest)
+        option = next((each for each in self._options.options if each.dest == dest), None)
+        value = default if default is not ... else option.default if option else None
+        if value is None:
+            return None
+        name = option.name if option else f"--{dest.replace('_', '-')}"
+        value = convert(value) if convert and default is ... else value
+        return Fact(value, Default(self.world.engine, self.world.releases, name))
+
+    def default(self, flag: str, value: Any) -> Value[Any]:
+        """A default that the engine works out itself, absent the flag."""
+        if self.open:
+            return self.unseen(flag.lstrip("-").replace("-", "_"))
+        return Fact(value, Default(self.world.engine, self.world.releases, flag))
+
+    @property
+    def open(self) -> bool:
+        """Words are spliced in unseen: an absent flag may be among them."""
+        return bool(self.world.reading.open or self.world.process.line.open)
+
+    def unseen(self, dest: str) -> Unknown:
+        flag = "--" + dest.replace("_", "-")
+        return Unknown(f"arguments.{dest}", f"{flag} may be among arguments that are filled in elsewhere", f"write {flag}")
+
+    def _spliced_after(self, given: Given) -> bool:
+        """Something unseen follows, and of a repeated flag the last wins."""
+        if given.index is None:
+            return False
+        openings = self.world.process.line.open
+        return any(opening.index > given.index for opening in openings) or bool(self.world.reading.open)
+
+
+def _default_taken(place: Any) -> str | None:
+    return "default" if getattr(place, "assumed", ()) else None
+
+
+def environment(world: World, name: str) -> Value[str] | None:
+    """A variable that the engine reads; None where nobody sets it."""
+    text = world.env.get(name)
+    if text is None:
+        return None
+    if not text.known:
+        hole = text.holes[0]
+        return Unknown(f"environment.{name}", hole.reason, hole.supply or f"the value of {name}")
+    return Fact(text.value, Written(text.span, text.via))

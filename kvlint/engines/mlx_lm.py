@@ -1,0 +1,132 @@
+"""`mlx_lm.server`: one process, no reservation, no window; what batches and what is cached depends on the release."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from kvlint.command import CommandLine
+from kvlint.engines import basename
+from kvlint.engines.base import Program, Settings, World
+from kvlint.engines.fields import Fields
+from kvlint.engines.options import options
+from kvlint.engines.versions import parse
+from kvlint.facts import Default, Fact, Unknown, Value, quantity
+from kvlint.models.lookup import written_id
+from kvlint.sizing.server import Sizing
+from kvlint.subjects import Problem
+
+SERVER = "mlx_lm.server"
+
+
+@quantity(
+    "batch_width",
+    unit="sequences",
+    formula="max(decode concurrency, prompt concurrency)",
+    source="mlx-lm==0.32.2: BatchGenerator raises the decode limit to the prompt limit",
+)
+def effective_width(decode_concurrency: int, prompt_concurrency: int) -> int:
+    """Sequences decoded together: a decode limit below the prompt limit has no effect."""
+    return max(decode_concurrency, prompt_concurrency)
+
+
+class MlxLm:
+    name = "mlx-lm"
+    distribution = "mlx-lm"
+    images: tuple[str, ...] = ()
+
+    def recognise(self, line: CommandLine) -> Program | None:
+        if line.program is None:
+            return None
+        word = basename(line.program.value)
+        if word == SERVER:
+            return Program(SERVER, line.args, line.program.span)
+        if word == "mlx_lm" and line.args and line.args[0].value == "server":
+            return Program("mlx_lm server", line.args[1:], line.program.span, args_at=1)
+        if word == "mlx_lm" and line.args and line.args[0].value.startswith("--"):
+            problem = Problem("missing-subcommand", line.program.span, {"engine": self.name, "expected": "server", "refuses": True})
+            return Program("mlx_lm server", line.args, line.program.span, problems=(problem,))
+        return None
+
+    def semantics(self, release: str) -> Hashable:
+        from kvlint.sizing.mlx import meaning
+
+        return meaning(release)
+
+    def sizing(self) -> type[Sizing]:
+        from kvlint.sizing.mlx import MlxSizing
+
+        return MlxSizing
+
+    def settings(self, world: World) -> Settings:
+        from kvlint.sizing.mlx import meaning
+
+        fields, rules = Fields(world), meaning(world.release)
+        values: dict[str, Value[Any] | None] = {"release": Fact(world.release, Default("mlx-lm", world.releases, ""))}
+        model = None
+        text = fields.given("model").value if fields.given("model") else None
+        if text is not None:
+            model = world.model(text)
+            values["model"] = written_id(model, text) if text.known else model.architecture
+            values["model_window"] = _positions(model)
+        values |= _width(fields, rules.batches)
+        values |= {
+            "kv_bits": fields.value("kv_bits"),
+            "kv_group_size": fields.value("kv_group_size"),
+            "kv_quant_start": fields.value("quantized_kv_start"),
+            "prompt_cache_entries": fields.value("prompt_cache_size")
+            or Fact(rules.entries, Default("mlx-lm", world.releases, "prompt cache entries")),
+            "prompt_cache_bytes": fields.value("prompt_cache_bytes"),
+            "draft_model": fields.value("draft_model"),
+            "draft_tokens": fields.value("num_draft_tokens") if fields.given("draft_model") else None,
+            "prefill_step": fields.value("prefill_step_size"),
+            "adapters": fields.value("adapter_path", lambda path: (path,)),
+            "chat_template": fields.value("chat_template"),
+            "port": fields.value("port"),
+            "max_output": fields.value("max_tokens"),
+            "tensor_parallel": Fact(1, Default("mlx-lm", world.releases, "one process")),
+        }
+        values["kv_dtype"] = _kv_dtype(values.get("kv_bits"), model.dtype if model else None)
+        kept = {name: value for name, value in values.items() if value is not None}
+        names = (model.id,) if model is not None else ()
+        return Settings(kept, names, model=model)
+
+
+def _width(fields: Fields, batches: bool) -> dict[str, Value[Any] | None]:
+    """Decode and prompt concurrency: flags from 0.30.6, fixed at 32 and 8 before, one request at a time before 0.28.4."""
+    world = fields.world
+    known = options("mlx-lm").at(world.releases[-1])
+    if not batches:
+        one = Fact(1, Default("mlx-lm", world.releases, "one request at a time"))
+        return {"batch_width": one, "prefill_width": one}
+    if "--decode-concurrency" not in known.by_spelling:
+        decode: Value[Any] = Fact(32, Default("mlx-lm", world.releases, "decode concurrency"))
+        prompt: Value[Any] = Fact(8, Default("mlx-lm", world.releases, "prompt concurrency"))
+        return {"batch_width": decode, "prefill_width": prompt}
+    decode = fields.value("decode_concurrency") or fields.unseen("decode_concurrency")
+    prompt = fields.value("prompt_concurrency") or fields.unseen("prompt_concurrency")
+    wider = isinstance(decode, Fact) and isinstance(prompt, Fact) and decode.value >= prompt.value
+    return {
+        "batch_width": decode if wider or isinstance(decode, Unknown) else effective_width(decode, prompt),
+        "prefill_width": prompt,
+        "decode_concurrency": decode,
+    }
+
+
+def _kv_dtype(bits: Value[Any] | None, dtype: Value[str] | None) -> Value[Any] | None:
+    if isinstance(bits, Fact):
+        return Fact(f"int{bits.value}", bits.origin)
+    return bits if bits is not None else dtype
+
+
+def _positions(model: Any) -> Value[int]:
+    arch = model.architecture
+    if isinstance(arch, Unknown):
+        return arch
+    if arch.value.positions is None:
+        return Unknown("model.positions", "the configuration states no length", "[[workload]] window in kvlint.toml")
+    return Fact(arch.value.positions, arch.origin)
+
+
+
+ENGINE = MlxLm()

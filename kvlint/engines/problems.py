@@ -1,0 +1,58 @@
+"""Objections of an engine's parser as problems, with what a person needs: what was meant, since when, who knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from kvlint.engines.argparse import Objection
+from kvlint.engines.base import World
+from kvlint.engines.options import Options, options
+from kvlint.subjects import Problem, VersionClaim
+
+
+def of_reading(
+    engine: str, world: World, version: VersionClaim | None, doubt: str | None
+) -> Iterator[Problem]:
+    """The reading's objections.  `doubt` caps those about flags, whose data may not reach the version."""
+    known = options(engine)
+    splices = world.process.line.open
+    for objection in world.reading.problems:
+        problem = objection.problem(**_details(known, objection, world, version))
+        if problem.kind in ("missing-model", "missing-argument", "missing-value") and (splices or world.reading.open):
+            continue
+        if problem.kind == "unknown-flag" and "gone" in problem.data:
+            problem = replace(problem, kind="removed-flag")
+        yield replace(problem, doubt=doubt) if doubt else problem
+
+
+def _details(known: Options, objection: Objection, world: World, version: VersionClaim | None) -> dict[str, Any]:
+    release = world.releases[-1]
+    details: dict[str, Any] = {"engine": known.engine, "release": release, "releases": world.releases}
+    if version is not None and version.beyond is None:
+        details["pinned"] = True
+    if objection.kind not in ("unknown-flag", "removed-flag"):
+        return details
+    flag = str(objection.data.get("flag") or objection.place.value).split("=", 1)[0]
+    details["flag"] = flag
+    past = known.history(_dashed(flag), release)
+    if past.gone is not None:
+        details |= {"gone": past.gone, "since": past.gone, "instead": past.instead}
+        if past.instead:
+            details["suggestion"] = past.instead
+    elif past.since is not None:
+        details["first"] = past.since
+    else:
+        near = known.nearest(flag, release, 1)
+        owners = known.owners(_dashed(flag))
+        if near:
+            details["suggestion"] = near[0]
+        if owners:
+            details["owners"] = owners
+    return details
+
+
+def _dashed(flag: str) -> str:
+    head, dot, tail = flag.partition(".")
+    return ("--" + head[2:].replace("_", "-") if head.startswith("--") else head) + dot + tail

@@ -1,0 +1,355 @@
+"""vLLM: `vllm serve`, the api_server module, and the images whose entrypoint is one of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from kvlint.command import CommandLine
+from kvlint.engines import basename
+from kvlint.engines.base import Program, Settings, World
+from kvlint.engines.fields import Fields, environment
+from kvlint.engines.versions import parse
+from kvlint.facts import Assumed, Default, Fact, Unknown, Value, nominal, quantity
+from kvlint.models.lookup import Model, written_id
+from kvlint.sizing.server import Sizing
+from kvlint.source import Text
+from kvlint.subjects import Problem
+from kvlint.units import GIB
+
+SERVE, API_SERVER = "vllm serve", "python -m vllm.entrypoints.openai.api_server"
+# vllm==0.11.0:docker/Dockerfile:542 and vllm==0.12.0:docker/Dockerfile:543
+SERVE_ENTRYPOINT_SINCE = "0.12.0"
+ROPE_FLAGS = ("rope_scaling", "rope_theta")
+LOAD_TIME_QUANTIZATION = ("bitsandbytes", "fp8", "experts_int8", "torchao", "inc", "rtn", "mxfp8", "mxfp4")
+
+
+class Vllm:
+    name = "vllm"
+    distribution = "vllm"
+    images = ("vllm/vllm-openai",)
+
+    def recognise(self, line: CommandLine) -> Program | None:
+        if line.program is None:
+            return _of_image(line)
+        word = basename(line.program.value)
+        if word == "vllm.entrypoints.openai.api_server":
+            return Program(API_SERVER, line.args, line.program.span)
+        if not line.args:
+            return None
+        first = line.args[0]
+        if first.value == "serve":
+            return Program(SERVE, line.args[1:], line.program.span, args_at=1)
+        if first.value.startswith("--") and word == "vllm":
+            problem = Problem("missing-subcommand", line.program.span, {"engine": "vllm", "expected": "serve", "refuses": True})
+            return Program(SERVE, line.args, line.program.span, problems=(problem,))
+        return None
+
+    def semantics(self, release: str) -> Hashable:
+        from kvlint.sizing.vllm import semantic_class
+
+        return semantic_class(release)
+
+    def sizing(self) -> type[Sizing]:
+        from kvlint.sizing.vllm_server import VllmSizing
+
+        return VllmSizing
+
+    def settings(self, world: World) -> Settings:
+        fields = Fields(world)
+        model, text = _model(fields)
+        values: dict[str, Value[Any] | None] = {"release": Fact(world.release, Default("vllm", world.releases, ""))}
+        if model is not None and text is not None:
+            values["model"] = written_id(model, text) if text.known else model.architecture
+        values |= _parallelism(fields)
+        values |= _plain(fields)
+        values |= _window(fields, model)
+        values |= _batch(fields, values)
+        values |= _cache_types(fields, model)
+        values["overheads"] = _overheads(fields, values)
+        kept = {name: value for name, value in values.items() if value is not None}
+        served = fields.given("served_model_name")
+        names = tuple(each.value for each in served.values if each.known) if served else ()
+        return Settings(kept, names or ((model.id,) if model else ()), model=model)
+
+
+ENGINE = Vllm()
+
+
+def _of_image(line: CommandLine) -> Program | None:
+    """An image's own entrypoint: the api_server module up to 0.11, `vllm serve` from 0.12."""
+    since = parse(SERVE_ENTRYPOINT_SINCE)
+
+    def entry(release: str) -> str:
+        version = parse(release)
+        return SERVE if version is not None and since is not None and version >= since else API_SERVER
+
+    assert line.image is not None
+    problems: tuple[Problem, ...] = ()
+    args = line.args
+    if args and args[0].value in ("serve", "vllm"):
+        count = 2 if args[0].value == "vllm" and len(args) > 1 and args[1].value == "serve" else 1
+        problems = (Problem("repeated-command", args[0].span, {"engine": "vllm", "value": args[0].value, "refuses": True}),)
+        args = args[count:]
+    return Program(entry, args, line.image.span, args_at=len(line.args) - len(args), problems=problems)
+
+
+def _model(fields: Fields) -> tuple[Model | None, Text | None]:
+    """The positional, `--model`, or the environment of the image; an absent model is the engine's own default."""
+    given = fields.given("model")
+    text = given.value if given else None
+    if text is None and fields.world.reading.positionals:
+        text = fields.world.reading.positionals[0]
+    if text is None:
+        return None, None
+    return fields.world.model(text), text
+
+
+def _parallelism(fields: Fields) -> dict[str, Value[Any] | None]:
+    expert = fields.value("enable_expert_parallel", default=False)
+    data = fields.value("data_parallel_size")
+    return {
+        "tensor_parallel": fields.value("tensor_parallel_size"),
+        "pipeline_parallel": fields.value("pipeline_parallel_size"),
+        "data_parallel": data or fields.default("--data-parallel-size", 1),
+        "dp_local": fields.value("data_parallel_size_local") or data or fields.default("--data-parallel-size-local", 1),
+        "expert_parallel": expert,
+        "context_parallel": fields.value("decode_context_parallel_size"),
+        "nodes": fields.value("nnodes"),
+        "layer_partition": _partition(fields),
+    }
+
+
+def _partition(fields: Fields) -> Value[Any] | None:
+    found = environment(fields.world, "VLLM_PP_LAYER_PARTITION")
+    if not isinstance(found, Fact):
+        return found
+    parts = found.value.split(",")
+    if not all(part.strip().isdigit() for part in parts):
+        return None
+    return Fact(tuple(int(part) for part in parts), found.origin)
+
+
+def _plain(fields: Fields) -> dict[str, Value[Any] | None]:
+    manager = fields.written("disable_hybrid_kv_cache_manager", lambda off: not off)
+    return {
+        "revision": fields.value("revision"),
+        "memory_fraction": fields.value("gpu_memory_utilization", lambda share: Fraction(str(share))),
+        "kv_pool_bytes": fields.value("kv_cache_memory_bytes"),
+        "gpu_blocks": fields.written("num_gpu_blocks_override"),
+        "block_size": fields.written("block_size"),
+        "prefix_caching": fields.written("enable_prefix_caching"),
+        "chunked_prefill": fields.written("enable_chunked_prefill"),
+        "hybrid_manager": _manager(fields, manager),
+        "mamba_cache_mode": fields.written("mamba_cache_mode"),
+        "mamba_cache_dtype": fields.written("mamba_cache_dtype"),
+        "state_dtype": fields.written("mamba_ssm_cache_dtype"),
+        "async_scheduling": fields.written("async_scheduling"),
+        "enforce_eager": fields.value("enforce_eager", default=False),
+        "cpu_offload_bytes": fields.value("cpu_offload_gb", lambda size: int(Fraction(str(size)) * GIB)),
+        "host_cache_bytes": fields.written("kv_offloading_size", lambda size: int(Fraction(str(size)) * GIB)),
+        "kv_connector": _connector(fields),
+        "draft_tokens": _draft_tokens(fields),
+        "draft_model": _speculative(fields, "model"),
+        "quantization": fields.written("quantization"),
+        "load_time_quantization": _load_time(fields),
+        "weights_dtype": fields.value("dtype"),
+        "tokenizer": fields.written("tokenizer"),
+        "chat_template": fields.written("chat_template"),
+        "served_names": fields.written("served_model_name", tuple),
+        "port": fields.value("port"),
+        "sleep_mode": fields.written("enable_sleep_mode"),
+        "attention_backend": fields.written("attention_backend") or environment(fields.world, "VLLM_ATTENTION_BACKEND"),
+    }
+
+
+def _manager(fields: Fields, written: Value[bool] | None) -> Value[bool] | None:
+    """Off by the flag, or by a KV connector in the releases that cannot combine the two (vllm.md 4.2)."""
+    if written is not None:
+        return written
+    connector = fields.written("kv_transfer_config")
+    release, first, last = parse(fields.world.release), parse("0.9.2"), parse("0.22.1")
+    if connector is not None and release and first and last and first <= release <= last:
+        return Fact(False, connector.origin) if isinstance(connector, Fact) else connector
+    return None
+
+
+def _json(fields: Fields, dest: str) -> tuple[Mapping[str, Any], Value[Any]] | None:
+    found = fields.written(dest)
+    if not isinstance(found, Fact):
+        return None
+    value = found.value
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    return (value, found) if isinstance(value, Mapping) else None
+
+
+def _connector(fields: Fields) -> Value[str] | None:
+    found = _json(fields, "kv_transfer_config")
+    if found is None or not isinstance(found[1], Fact):
+        return None
+    name = found[0].get("kv_connector")
+    return Fact(str(name), found[1].origin) if name else None
+
+
+def _speculative(fields: Fields, key: str) -> Value[Any] | None:
+    found = _json(fields, "speculative_config")
+    if found is not None and isinstance(found[1], Fact) and found[0].get(key) is not None:
+        return Fact(found[0][key], found[1].origin)
+    return fields.written({"model": "spec_model", "num_speculative_tokens": "spec_tokens"}.get(key, key))
+
+
+def _draft_tokens(fields: Fields) -> Value[Any] | None:
+    return _speculative(fields, "num_speculative_tokens") or fields.written("num_speculative_tokens")
+
+
+def _load_time(fields: Fields) -> Value[Any] | None:
+    found = fields.written("quantization")
+    return found if isinstance(found, Fact) and found.value in LOAD_TIME_QUANTIZATION else None
+
+
+@quantity("model_window", unit="tokens", formula="smallest stated length, scaled by rope", source="kv-formulas 12")
+def model_window(architecture: Any, release: str) -> int | Unknown:
+    from kvlint.sizing.vllm import derived_max_model_len
+
+    return derived_max_model_len(architecture, release)
+
+
+@quantity("window", unit="tokens", formula="the model's own length", source="kv-formulas 12")
+def default_window(architecture: Any, release: str) -> int | Unknown:
+    from kvlint.sizing.vllm import default_max_model_len
+
+    return default_max_model_len(architecture, release)
+
+
+def _window(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
+    release: Fact[str] = Fact(fields.world.release, Default("vllm", fields.world.releases, ""))
+    arch: Value[Any] = model.architecture if model else Unknown("model", "no model is named", "name the model")
+    overridden = fields.given("hf_overrides") or any(fields.given(flag) for flag in ROPE_FLAGS)
+    longest: Value[Any] | None = model_window(arch, release)
+    if overridden:
+        longest = Unknown("model.positions", "positions are overridden on the command line", "the resulting length")
+    allowed = environment(fields.world, "VLLM_ALLOW_LONG_MAX_MODEL_LEN")
+    if isinstance(allowed, Fact) and allowed.value in ("1", "true", "True"):
+        longest = None
+    elif isinstance(allowed, Unknown):
+        longest = allowed
+    window = fields.written("max_model_len")
+    if isinstance(window, Fact) and (isinstance(window.value, str) or window.value in (-1, None)):
+        window = Unknown("window", "the engine fits the window to its memory", "a literal --max-model-len")
+    elif window is None:
+        window = fields.unseen("max_model_len") if fields.open else default_window(arch, release)
+        if overridden and isinstance(window, Fact):
+            window = longest
+    return {
+        "window": window,
+        "model_window": longest,
+        "window_kind": Fact("refuse", Default("vllm", fields.world.releases, "--max-model-len")),
+    }
+
+
+@quantity("batched_tokens", unit="tokens", formula="by device memory and release", source="vllm.md 5")
+def default_tokens(**inputs: Any) -> int | Unknown:
+    return _defaults(inputs, 0)
+
+
+@quantity("batch_width", unit="sequences", formula="by device memory and release", source="vllm.md 5")
+def default_width(**inputs: Any) -> int | Unknown:
+    return _defaults(inputs, 1)
+
+
+def _defaults(inputs: Mapping[str, Any], which: int) -> int | Unknown:
+    from kvlint.sizing.vllm import default_batch
+
+    pair = default_batch(**inputs)
+    return pair if isinstance(pair, Unknown) else pair[which]
+
+
+@quantity("batch_width", unit="sequences", formula="--max-num-seqs × data-parallel ranks", source="contract: batch_width")
+def over_ranks(width: int, data_parallel: int) -> int:
+    return width * data_parallel
+
+
+def _batch(fields: Fields, values: Mapping[str, Value[Any] | None]) -> dict[str, Value[Any] | None]:
+    tokens, width = fields.written("max_num_batched_tokens"), fields.written("max_num_seqs")
+    if tokens is None or width is None:
+        inputs = _batch_inputs(fields, values, tokens, width)
+        missing = fields.unseen("max_num_seqs") if fields.open else None
+        tokens = tokens if tokens is not None else missing or default_tokens(**inputs)
+        width = width if width is not None else missing or default_width(**inputs)
+    ranks = values["data_parallel"]
+    single = isinstance(ranks, Fact) and ranks.value == 1
+    return {
+        "batched_tokens": tokens,
+        "width_per_rank": width,
+        "batch_width": width if single or ranks is None else over_ranks(width, ranks),
+        "prefill_width": None,
+    }
+
+
+def _batch_inputs(
+    fields: Fields, values: Mapping[str, Value[Any] | None], tokens: Value[Any] | None, width: Value[Any] | None
+) -> dict[str, Value[Any]]:
+    window = values.get("window")
+    long_enough: Value[Any] = Fact(1 << 40, Assumed("longer than any batch"))
+    inputs: dict[str, Value[Any]] = {
+        "release": Fact(fields.world.release, Default("vllm", fields.world.releases, "")),
+        "max_model_len": window if isinstance(window, Fact) else long_enough,
+    }
+    memory, name = fields.world.hardware["device_memory"], fields.world.hardware.get("device_name")
+    if isinstance(memory, Fact):
+        inputs["device_bytes"] = Fact(int(nominal(memory.value)), memory.origin)
+    if isinstance(name, Fact):
+        inputs["device_name"] = name
+    for key, found in (("batched_tokens", tokens), ("sequences", width)):
+        if isinstance(found, Fact):
+            inputs[key] = found
+    chunked = values.get("chunked_prefill")
+    if isinstance(chunked, Fact):
+        inputs["chunked_prefill"] = chunked
+    return inputs
+
+
+def _cache_types(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
+    """The cache's type: `auto` is the model's own, or fp8 where the checkpoint itself says so."""
+    stated = fields.value("kv_cache_dtype")
+    dtype = fields.value("dtype")
+    own: Value[Any] | None = None
+    if isinstance(dtype, Fact) and dtype.value not in ("auto", None):
+        name = {"half": "float16", "float": "float32"}.get(dtype.value, dtype.value)
+        own = Fact(name, dtype.origin)
+    elif model is not None:
+        own = model.dtype
+        if isinstance(own, Fact) and own.value == "float32":
+            own = Fact("bfloat16", own.origin)  # `auto` turns 32-bit checkpoints into 16-bit ones
+    if isinstance(stated, Fact) and stated.value == "auto" and model is not None and model.entry is not None:
+        scheme = model.entry.kv_scheme
+        if scheme is not None:
+            stated = Fact(scheme, model.architecture.origin if isinstance(model.architecture, Fact) else stated.origin)
+    return {"kv_dtype": stated, "model_dtype": own if own is not None else None}
+
+
+def _overheads(fields: Fields, values: Mapping[str, Value[Any] | None]) -> Value[Any]:
+    """What else takes device memory in the profiling run: activations, context, and graphs where they are in the budget."""
+    from kvlint.sizing.vllm import activation_bytes, graphs_in_budget
+
+    eager = values.get("enforce_eager")
+    graphs = graphs_in_budget(fields.world.release, enforce_eager=bool(eager.value) if isinstance(eager, Fact) else False)
+    if isinstance(graphs, Unknown):
+        return graphs
+    coefficient = fields.world.coefficient
+    nothing: Value[Any] = Fact(0, Assumed("graphs come on top of the fraction in this release, or are off"))
+    tokens = values.get("batched_tokens")
+    parts = {
+        "activation": activation_bytes(tokens, coefficient("activation_bytes_per_token"))
+        if tokens is not None
+        else Unknown("batched_tokens", "the batch is not known", "--max-num-batched-tokens"),
+        "non_torch": coefficient("non_torch_bytes"),
+        "graphs": coefficient("graph_bytes") if graphs else nothing,
+    }
+    return Fact(parts, Assumed("parts of one estimate"))

@@ -1,0 +1,181 @@
+"""What was found: servers, admission limits and the chain between them, each value with its origin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kvlint.check import Evaluation, unknown_inputs
+from kvlint.facts import Derived, Fact, Unknown
+from kvlint.models.architecture import Architecture
+from kvlint.reports import origin
+from kvlint.reports.bar import memory_bar
+from kvlint.reports.json import plain
+from kvlint.ruleset.messages import clean, show
+from kvlint.sizing.server import DERIVED
+from kvlint.subjects import Admission, Server, ServerGroup
+
+Style = Callable[[str, str], str]
+HIDDEN = frozenset({"declared_window", "declared_max_output"})
+
+
+def document(evaluation: Evaluation) -> dict[str, Any]:
+    """`show --format json`."""
+    groups = [group for group in evaluation.groups if _shown(evaluation, group.first.program.path)]
+    fronts = [each for each in evaluation.findings.admissions if _shown(evaluation, each.place.path)]
+    return {
+        "version": 1,
+        "servers": [_server(group) for group in groups],
+        "admissions": [_admission(each) for each in fronts],
+    }
+
+
+def _shown(evaluation: Evaluation, path: str) -> bool:
+    return evaluation.project.in_focus(path)
+
+
+def _server(group: ServerGroup) -> dict[str, Any]:
+    first = group.live[0]
+    names = dict.fromkeys(name for world in group.live for name in world.settings if name not in HIDDEN)
+    unknown: dict[str, str] = {}
+    for world in group.live:
+        unknown |= unknown_inputs(world)
+    return {
+        "id": group.id,
+        "engine": first.engine,
+        "engine_versions": list(dict.fromkeys(release for world in group.live for release in world.releases)),
+        "path": first.program.path,
+        "line": first.program.line,
+        "model": _model(first),
+        "names": list(first.names),
+        "settings": {name: _across(group, lambda world, name=name: world.settings.get(name)) for name in names},
+        "sizing": {
+            name: found
+            for name in DERIVED
+            if (found := _across(group, lambda world, name=name: world.sizing.get(name), unit=DERIVED[name])) is not None
+        },
+        "unknown": unknown,
+    }
+
+
+def _model(server: Server) -> str | None:
+    model = server.settings.get("model")
+    return model.value if isinstance(model, Fact) else None
+
+
+def _across(group: ServerGroup, get: Callable[[Server], Any], unit: str | None = None) -> dict[str, Any] | None:
+    """A value in all worlds: one object, or `worlds` where they differ; None where no world knows it."""
+    seen: list[tuple[list[str], Any, Fact[Any]]] = []
+    missing = False
+    for world in group.live:
+        found = get(world)
+        if not isinstance(found, Fact):
+            missing = missing or found is not None
+            continue
+        value = plain(_bare(found.value))
+        for versions, other, _ in seen:
+            if other == value:
+                versions.extend(world.releases)
+                break
+        else:
+            seen.append((list(world.releases), value, found))
+    if not seen:
+        return None
+    if len(seen) == 1:
+        return _fact(seen[0][2], unit)
+    return {"worlds": [{"versions": versions, **_fact(fact, unit)} for versions, _, fact in seen]}
+
+
+def _fact(fact: Fact[Any], unit: str | None) -> dict[str, Any]:
+    value = plain(_bare(fact.value))
+    if unit is None:
+        return {"value": value, "origin": origin.as_json(fact)}
+    if isinstance(fact.origin, Derived):
+        inputs = [name for name, _ in fact.origin.inputs]
+        return {"value": value, "unit": unit, "formula": fact.origin.quantity.formula, "inputs": inputs}
+    return {"value": value, "unit": unit, "formula": "", "inputs": [], "origin": origin.as_json(fact)}
+
+
+def _bare(value: Any) -> Any:
+    return value.model_type if isinstance(value, Architecture) else value
+
+
+def _admission(each: Admission) -> dict[str, Any]:
+    known = each.limit if isinstance(each.limit, Fact) else None
+    return {
+        "id": each.id,
+        "system": each.system,
+        "path": each.place.path,
+        "line": each.place.line,
+        "limit": known.value if known else None,
+        "origin": origin.as_json(known) if known else {},
+        "per": each.per,
+        "servers": list(each.servers),
+    }
+
+
+def render_json(evaluation: Evaluation) -> str:
+    return json.dumps(document(evaluation), ensure_ascii=False, indent=2) + "\n"
+
+
+def render(evaluation: Evaluation, style: Style) -> str:
+    """The same for people."""
+    blocks: list[str] = []
+    for group in evaluation.groups:
+        if _shown(evaluation, group.first.program.path):
+            blocks.append("\n".join(_server_lines(group, style)))
+    for each in evaluation.findings.admissions:
+        if _shown(evaluation, each.place.path):
+            blocks.append("\n".join(_admission_lines(each, style)))
+    if not blocks:
+        blocks.append("no servers and no admission limits found")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _server_lines(group: ServerGroup, style: Style) -> Iterator[str]:
+    world = group.live[0]
+    releases = [release for each in group.live for release in each.releases]
+    versions = origin.span_of(tuple(releases)) if releases else "unknown version"
+    yield style(clean(group.id), "strong") + f"  {world.engine} {versions}"
+    if len(group.live) > 1:
+        yield f"  {len(group.live)} readings of this line, by version; shown: {origin.span_of(world.releases)}"
+    yield from _values(world.settings, world, style, skip=HIDDEN)
+    derived = world.sizing.derived()
+    if derived:
+        yield "  " + style("derived", "frame")
+        yield from _values(derived, world, style)
+    bar = memory_bar(world, style)
+    if bar:
+        yield from bar
+    unknown = unknown_inputs(world)
+    if unknown:
+        yield "  " + style("unknown", "frame")
+        for missing, supply in unknown.items():
+            yield f"    {missing}: {clean(supply)}"
+
+
+def _values(values: Any, world: Server, style: Style, skip: frozenset[str] = frozenset()) -> Iterator[str]:
+    facts = [(name, value) for name, value in values.items() if isinstance(value, Fact) and name not in skip]
+    width = max((len(name) for name, _ in facts), default=0)
+    for name, fact in facts:
+        text = show(plain(_bare(fact.value)) if isinstance(fact.value, Architecture) else fact.value, unit_of(name))
+        yield f"    {name.ljust(width)}  {text}  {style(origin.in_words(fact), 'dim')}"
+
+
+def unit_of(name: str) -> str:
+    if name.endswith(("_bytes", "_bytes_per_token", "_bytes_per_sequence", "_per_device")):
+        return "bytes"
+    return {"tokens": "tokens", "requests": "ratio", "conversations": "ratio"}.get(DERIVED.get(name, ""), "count")
+
+
+def _admission_lines(each: Admission, style: Style) -> Iterator[str]:
+    if isinstance(each.limit, Fact):
+        limit = f"{each.limit.value} in flight per {each.per}  {style(origin.in_words(each.limit), 'dim')}"
+    elif isinstance(each.limit, Unknown):
+        limit = f"limit unknown: {clean(each.limit.reason)}"
+    else:
+        limit = "no limit on requests in flight"
+    yield style(clean(each.id), "strong") + f"  {each.system}: {limit}"
+    for server in each.servers:
+        yield f"    before {clean(server)}"
