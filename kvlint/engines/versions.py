@@ -1,86 +1,125 @@
-"""Which releases of an engine a server may be: from kvlint.toml, a pin on the command line, an image's tag, requirement files."""
+"""Versions as people write them: `0.11.0`, `v0.6.3.post1`, `b11434`, `>=0.31,<0.33`, an image's tag."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from kvlint import engines
-from kvlint.facts import Fact, Written
-from kvlint.source import Source, Text
-from kvlint.subjects import Process, VersionClaim
+Key = tuple[tuple[int, ...], int, int]  # release numbers, stage (-1 before, 0 release, 1 after), number of the stage
 
-if TYPE_CHECKING:
-    from kvlint.project import Project
-
-REQUIREMENT_FILES = ("requirements.txt", "requirements.lock", "constraints.txt", "pyproject.toml", "uv.lock", "poetry.lock")
-FLOATING_TAGS = ("latest", "nightly", "main", "stable", "edge", "dev", "")
-_TAG = re.compile(r"v?(?P<release>[0-9]+(?:\.[0-9]+)*(?:\.?post[0-9]+|rc[0-9]+)?|b[0-9]+)(?:[-_+].*)?")
+_VERSION = re.compile(r"v?(\d+(?:\.\d+)*)(?:[.\-_]?(a|b|rc|dev|post)[.\-]?(\d*))?", re.IGNORECASE)
+_BUILD = re.compile(r"(?:^|[-_/])b(\d{3,6})(?:$|[-_.])")
+_CLAUSE = re.compile(r"(~=|==|!=|<=|>=|<|>|===)\s*([^\s,]+)")
+_ANY = {"", "latest", "nightly", "main", "master", "stable", "edge", "dev", "*"}
 
 
-def claim(process: Process, engine: str, declared: Fact[str] | None, project: Project) -> VersionClaim | None:
-    """What is said of the engine's version, the first that says anything; None where nothing does."""
-    if declared is not None:
-        return VersionClaim(declared.value, declared.origin)
-    for text in (*_pins(process, engine), *_image(process, engine)):
-        if text.known:
-            return VersionClaim(text.value, Written(text.span, text.via))
-    return _required(process, engine, project)
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a version stands among the releases of the data.
+
+    `kind`: exact, between, above (the newest is the neighbour), below, range (several releases satisfy it), any (nothing is
+    fixed).
+    `version`: the order key of a single version, None for ranges and for no version.
+    """
+
+    releases: tuple[str, ...]
+    kind: str
+    version: Key | None = None
+
+    @property
+    def beyond(self) -> str | None:
+        """`newer` or `older` where the data does not reach."""
+        return {"above": "newer", "below": "older"}.get(self.kind)
 
 
-def _pins(process: Process, engine: str) -> Iterator[Text]:
-    distribution = engines.engine(engine).distribution
-    for pin in process.line.pins:
-        if _normal(pin.distribution) == distribution:
-            yield pin.version
+def parse(text: str) -> Key | None:
+    """The order key of one version; trailing words of an image's tag (`-cu128`, `+cpu`) are dropped.  None for anything else."""
+    build = _BUILD.search(text.strip())
+    if build:
+        return ((int(build[1]),), 0, 0)
+    match = _VERSION.match(text.strip())
+    if not match or len(match[1]) > 60:
+        return None
+    numbers = [int(part) for part in match[1].split(".")]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    stage = (match[2] or "").lower()
+    return tuple(numbers), {"": 0, "post": 1}.get(stage, -1), int((match[3] or "0")[:9])
 
 
-def _image(process: Process, engine: str) -> Iterator[Text]:
-    """The tag, where the image is the engine's own; any other image's tag says nothing."""
-    image = process.line.image
-    if image is None or engines.of_image(image.value) != engine:
-        return
-    tag = engines.tag(image.value)
-    if tag is None or tag in FLOATING_TAGS:
-        return
-    match = _TAG.fullmatch(tag)
-    if match:
-        start = image.value.index(":" + tag, image.value.rfind("/") + 1) + 1
-        yield image.slice(start + match.start("release"), start + match.end("release"))
+def place(text: str, releases: Sequence[str], builds: Mapping[str, Any]) -> Place:
+    """See `Options.neighbours`.  `builds`: build numbers, or bounds of them, of releases that are named otherwise."""
+    text = text.strip()
+    if text.lower() in _ANY:
+        return Place(tuple(releases), "any")
+    clauses = _CLAUSE.findall(text)
+    if clauses and not (len(clauses) == 1 and clauses[0][0] in ("==", "===") and "*" not in text):
+        return _range(clauses, releases, builds)
+    version = parse(clauses[0][1] if clauses else text)
+    if version is None:
+        return Place(tuple(releases), "any")
+    return _single(version, releases, builds)
 
 
-def _required(process: Process, engine: str, project: Project) -> VersionClaim | None:
-    """A requirement or lock file in the process's directory or above it, nearest first."""
-    distribution = engines.engine(engine).distribution
-    directory = process.site.place.path.rpartition("/")[0]
-    while True:
-        for name in REQUIREMENT_FILES:
-            path = f"{directory}/{name}" if directory else name
-            if path not in project.all_paths:
-                continue
-            source = project.text(path)
-            found = _requirement(source, distribution) if source else None
-            if found is not None:
-                return VersionClaim(found.value, Written(found.span))
-        if not directory:
-            return None
-        directory = directory.rpartition("/")[0]
+def _bounds(release: str, builds: Mapping[str, Any]) -> tuple[Key, Key] | None:
+    known = builds.get(release)
+    if known is None:
+        key = parse(release)
+        return (key, key) if key else None
+    low, high = (known, known) if isinstance(known, int) else known
+    return ((low,), 0, 0), ((high,), 0, 0)
 
 
-def _requirement(source: Source, distribution: str) -> Text | None:
-    """The version constraint of `distribution` in a requirement file, a lock file or a pyproject.toml, as written."""
-    word = distribution.replace("-", "[-_.]")
-    locked = re.search(rf'name = "{word}"\s*\nversion = "([^"\n]+)"', source.text, re.IGNORECASE)
-    if locked:
-        return Text.of(source, *locked.span(1))
-    line = re.search(
-        rf'(?:^|["\'\s]){word}(?:\[[^\]\n]*\])?\s*((?:[=<>!~]=?=?\s*[0-9][^\s,;"\'#]*)(?:\s*,\s*[=<>!~]=?\s*[0-9][^\s,;"\'#]*)*)',
-        source.text,
-        re.IGNORECASE | re.MULTILINE,
-    )
-    return Text.of(source, *line.span(1)) if line else None
+def _single(version: Key, releases: Sequence[str], builds: Mapping[str, Any]) -> Place:
+    bounds = [(release, _bounds(release, builds)) for release in releases]
+    placed = [(release, low, high) for release, b in bounds if b for low, high in [b]]
+    if not placed:
+        return Place(tuple(releases), "any", version)
+    for release, low, high in placed:
+        if low == high == version:
+            return Place((release,), "exact", version)
+    below = [release for release, _, high in placed if high <= version]
+    above = [release for release, low, _ in placed if low >= version]
+    if not above and len(below) == len(placed):
+        return Place((below[-1],), "above", version)
+    if not below and len(above) == len(placed):
+        return Place((above[0],), "below", version)
+    unsure = [release for release, low, high in placed if low < version < high]
+    around = {*below[-1:], *unsure, *above[:1]}
+    return Place(tuple(release for release in releases if release in around), "between", version)
 
 
-def _normal(distribution: str) -> str:
-    return re.sub(r"[-_.]+", "-", distribution).lower()
+def _range(clauses: list[tuple[str, str]], releases: Sequence[str], builds: Mapping[str, Any]) -> Place:
+    inside = [
+        r for r in releases if (b := _bounds(r, builds)) and all(_satisfies(b[0], op, text) for op, text in clauses)
+    ]
+    if inside:
+        return Place(tuple(inside), "range")
+    around: set[str] = set()
+    for _, text in clauses:
+        version = parse(text)
+        if version is not None:
+            around.update(_single(version, releases, builds).releases)
+    return Place(tuple(release for release in releases if release in around) or tuple(releases), "between")
+
+
+def _satisfies(version: Key, operator: str, text: str) -> bool:
+    bound = parse(text)
+    if bound is None:
+        return True
+    same_line = _prefix(version, text.rstrip("*").rstrip("."))
+    if operator in ("==", "==="):
+        return same_line if "*" in text else version == bound
+    if operator == "!=":
+        return not same_line if "*" in text else version != bound
+    if operator == "~=":
+        return version >= bound and _prefix(version, text.rpartition(".")[0] or text)
+    return {"<": version < bound, "<=": version <= bound, ">": version > bound, ">=": version >= bound}[operator]
+
+
+def _prefix(version: Key, text: str) -> bool:
+    numbers = [int(part) for part in re.findall(r"\d+", text)]
+    padded = [*version[0], *[0] * max(0, len(numbers) - len(version[0]))]
+    return padded[: len(numbers)] == numbers

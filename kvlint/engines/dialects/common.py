@@ -1,0 +1,229 @@
+"""What every dialect needs: words with their places, values by type, and the checks made after parsing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kvlint.engines import values
+from kvlint.engines.argparse import Given, Objection, Reading
+from kvlint.engines.options import Option, Options
+from kvlint.facts import Unknown
+from kvlint.source import HOLE, Text
+
+UNSEEN = Unknown("argument", "the value is not known from the files", "write the value out")
+REFUSED = Unknown("argument", "the engine refuses the value", "give a value that it takes")
+
+# Phases of a parser, in the order in which a refusal would be seen.
+BEFORE, CLASSIFY, CONSUME, REQUIRED, EXTRA, AFTER = range(6)
+
+
+class Word(NamedTuple):
+    """One word: `value` as the parser sees it (names normalised, same length as the text's), `text` its place."""
+
+    value: str
+    text: Text
+    at: int | None  # index in the argument list, None from a file
+    source: str = "argument"
+
+    @property
+    def splice(self) -> bool:
+        """Stands for words that are not known: how many, and whether any is an option."""
+        return HOLE in self.value and any(hole.splice for hole in self.text.holes)
+
+
+def words_of(args: Iterable[Text]) -> list[Word]:
+    return [Word(text.value, text, index) for index, text in enumerate(args)]
+
+
+@dataclass(slots=True)
+class Sheet:
+    """A reading under way."""
+
+    options: Options
+    release: str
+    given: list[Given] = field(default_factory=list)
+    positionals: list[Text] = field(default_factory=list)
+    found: list[tuple[int, int, Objection]] = field(default_factory=list)
+    open: list[Text] = field(default_factory=list)
+    settings: dict[str, Given] = field(default_factory=dict)
+
+    def object(
+        self,
+        phase: int,
+        kind: str,
+        place: Text | None,
+        *,
+        option: Option | None = None,
+        stage: str = "parser",
+        **data: Any,
+    ) -> None:
+        self.found.append((phase, len(self.found), Objection(kind, place, stage, option, data)))
+
+    def give(
+        self, option: Option, name: Word, spelling: str, texts: Sequence[Text], raw: Sequence[str] | None = None
+    ) -> Given:
+        """Record an option with its values, converted."""
+        typed = self._typed(option, name.text, spelling, texts, [t.value for t in texts] if raw is None else raw)
+        given = Given(option, name.text, spelling, tuple(texts), typed, name.at, name.source)
+        self.given.append(given)
+        self.settings[option.dest] = given
+        return given
+
+    def _typed(self, option: Option, name: Text, spelling: str, texts: Sequence[Text], raw: Sequence[str]) -> Any:
+        if option.nargs == 0:
+            return not option.turns_off(spelling)
+        if not texts:
+            return option.const
+        typed = [self.convert(option, text, value, spelling) for text, value in zip(texts, raw, strict=True)]
+        if option.action == "append":
+            before = self.settings.get(option.dest)
+            return [*(before.typed if before else []), *typed]
+        if option.type == "key_values":
+            return dict(pair for pair in typed if isinstance(pair, tuple))
+        return typed if option.nargs in ("+", "*", 2) else typed[0]
+
+    def convert(self, option: Option, text: Text, raw: str, spelling: str) -> Any:
+        """The value of one word, or what stands for one that is unknown or refused (an objection is made)."""
+        if HOLE in raw:
+            return UNSEEN
+        try:
+            value = value_of(self.options, self.release, option, raw)
+        except values.Malformed as refused:
+            self._refuse(option, text, raw, spelling, expects=refused.expects, why=refused.reason)
+            return REFUSED
+        if option.choices is not None and value not in option.choices and not (value is None and option.optional):
+            self.object(
+                CONSUME, "malformed-value", text, option=option, value=raw, choices=option.choices, flag=spelling
+            )
+            return REFUSED
+        if option.limits and not within(option.limits, value):
+            self.object(
+                CONSUME, "malformed-value", text, option=option, value=raw, range=dict(option.limits), flag=spelling
+            )
+            return REFUSED
+        return value
+
+    def _refuse(self, option: Option, text: Text, raw: str, spelling: str, **data: Any) -> None:
+        self.object(CONSUME, "malformed-value", text, option=option, value=raw, flag=spelling, **data)
+
+    def reading(self) -> Reading:
+        check_ranges(self)
+        check_guards(self)
+        problems = tuple(objection for _, _, objection in sorted(self.found, key=lambda item: item[:2]))
+        return Reading(
+            self.release, tuple(self.given), tuple(self.positionals), problems, self.settings, tuple(self.open)
+        )
+
+
+def value_of(options: Options, release: str, option: Option, raw: str) -> Any:
+    """The value of `raw` for an option.  Raises `values.Malformed`."""
+    if option.optional and raw in ("", "None"):
+        return None
+    if option.type.startswith("json:"):
+        return _shaped(options, release, option.type[len("json:") :], raw)
+    return values.convert(option.type, raw)
+
+
+def _shaped(options: Options, release: str, name: str, raw: str) -> Any:
+    """A JSON object read into a config class: unknown keys are refused or dropped, as that release does."""
+    if name == "CompilationConfig" and options.feature("compilation_number", release) and raw in ("0", "1", "2", "3"):
+        return {"level": int(raw)}
+    value = values.load_json(values.expand_numbers(raw) if options.feature("json_human", release) else raw)
+    if not isinstance(value, dict):
+        raise values.Malformed("a JSON object")
+    shape = options.shape(name, release)
+    if shape is None:
+        return value
+    unknown = [key for key in value if key not in shape.keys]
+    if unknown and shape.strict:
+        raise values.Malformed("known keys only", f"{name} has no key {unknown[0]}")
+    for key, limits in shape.ranges:
+        if isinstance(value.get(key), (int, float)) and not within(dict(limits), value[key]):
+            raise values.Malformed(f"{key} in its range")
+    return {key: item for key, item in value.items() if key not in unknown}
+
+
+def within(limits: Mapping[str, float], value: Any) -> bool:
+    """Whether a number keeps its limits; what is no number is not judged, nan keeps none."""
+    if isinstance(value, str):
+        try:
+            value = int(value)
+        except ValueError:
+            return False
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return True
+    tests = {
+        "ge": lambda limit: value >= limit,
+        "gt": lambda limit: value > limit,
+        "le": lambda limit: value <= limit,
+        "lt": lambda limit: value < limit,
+        "ne": lambda limit: value != limit,
+    }
+    return all(tests[name](limit) for name, limit in limits.items())
+
+
+def check_ranges(sheet: Sheet) -> None:
+    """What config classes and start functions check in the values that won."""
+    for given in sheet.settings.values():
+        option, typed = given.option, given.typed
+        if isinstance(typed, Unknown) or typed is None or not given.values:
+            continue
+        if option.range and not within(option.range, typed):
+            _later(sheet, "out-of-range", given, range=dict(option.range))
+        elif option.later is not None and typed not in option.later:
+            _later(sheet, "malformed-value", given, choices=option.later)
+
+
+def _later(sheet: Sheet, kind: str, given: Given, **data: Any) -> None:
+    place = given.values[0]
+    sheet.object(AFTER, kind, place, option=given.option, stage="post", value=place.value, flag=given.spelling, **data)
+
+
+def check_guards(sheet: Sheet) -> None:
+    """Conditions on several options, from the engine's data."""
+    for guard in sheet.options.guards_at(sheet.release):
+        if "given" in guard:
+            _guard_pair(sheet, guard)
+        elif "at_most" in guard:
+            _guard_order(sheet, *guard["at_most"])
+        elif "one_of" in guard and not sheet.open and not any(_set(sheet, dest) for dest in guard["one_of"]):
+            _missing(sheet, guard["one_of"])
+
+
+def _set(sheet: Sheet, dest: str) -> Given | None:
+    given = sheet.settings.get(dest)
+    return given if given is not None and given.typed not in (None, False, "", 0) else None
+
+
+def _guard_pair(sheet: Sheet, guard: Mapping[str, Any]) -> None:
+    given = _set(sheet, guard["given"])
+    if given is None or isinstance(given.typed, Unknown):
+        return
+    needs, forbids = guard.get("needs"), guard.get("forbids")
+    if needs and not _set(sheet, needs) and not sheet.open:
+        sheet.object(AFTER, "conflict", given.name, option=given.option, stage="post", needs=needs, flag=given.spelling)
+    if forbids and _set(sheet, forbids):
+        sheet.object(
+            AFTER, "conflict", given.name, option=given.option, stage="post", forbids=forbids, flag=given.spelling
+        )
+
+
+def _guard_order(sheet: Sheet, lower: str, upper: str) -> None:
+    ends = []
+    for dest in (lower, upper):
+        given = sheet.settings.get(dest)
+        if given is None and sheet.open:
+            return
+        ends.append(given.typed if given else sheet.options.default(dest, sheet.release))
+    if all(isinstance(end, (int, float)) for end in ends) and ends[0] > ends[1]:
+        given = sheet.settings.get(lower) or sheet.settings.get(upper)
+        if given and given.values:
+            _later(sheet, "out-of-range", given, above=upper, limit=ends[1])
+
+
+def _missing(sheet: Sheet, dests: Sequence[str]) -> None:
+    sheet.object(
+        AFTER, "missing-model" if "model" in dests else "missing-argument", None, stage="post", needs=tuple(dests)
+    )

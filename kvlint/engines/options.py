@@ -1,0 +1,347 @@
+"""The engines' options by release, as data: which stand in which release, what they take, what became of them.
+
+Releases are the ones whose parsers were read, oldest first.  A set of releases is an integer with bit `i` for `releases[i]`.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from kvlint.engines.versions import Place, place
+
+DATA = Path(__file__).resolve().parents[1] / "_data/engines"
+ENGINES = ("vllm", "mlx-lm", "vllm-mlx", "sglang", "llama-server", "tgi", "lmdeploy", "trtllm", "ollama")
+
+
+class Option(NamedTuple):
+    """One option as it stands in `releases` (a mask).
+
+    `spellings` and `off` (the ones that switch off) are as the parser knows them; a positional has a bare name.
+    `nargs`: None one value, 0 none, 2 two, `?`, `*`, `+` as argparse has them.  `limits` are checked by the parser, `range`
+    and `later` (choices) by what reads the parsed values.  `syntax` is equal for records that parse alike.
+    """
+
+    spellings: tuple[str, ...]
+    dest: str
+    type: str
+    releases: int
+    syntax: int
+    off: tuple[str, ...] = ()
+    nargs: int | str | None = None
+    action: str = "store"
+    choices: tuple[Any, ...] | None = None
+    default: Any = None
+    computed: bool = False
+    const: Any = None
+    required: bool = False
+    optional: bool = False
+    limits: Mapping[str, float] | None = None
+    range: Mapping[str, float] | None = None
+    later: tuple[Any, ...] | None = None
+    hint: tuple[Any, ...] = ()
+    env: str | None = None
+    entry: str | None = None
+    deprecated: bool = False
+    note: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The spelling that documentation uses: the first long one."""
+        return next(
+            (s for s in self.spellings if s.startswith("--")), self.spellings[0] if self.spellings else self.dest
+        )
+
+    @property
+    def positional(self) -> bool:
+        return bool(self.spellings) and not self.spellings[0].startswith("-")
+
+    @property
+    def switch(self) -> bool:
+        return self.nargs == 0
+
+    @property
+    def metavar(self) -> str:
+        """What the option takes, for people."""
+        return _METAVAR.get(self.type.partition(":")[0], "a value")
+
+    def turns_off(self, spelling: str) -> bool:
+        return spelling in self.off
+
+
+_METAVAR = {
+    "int": "an integer", "float": "a number", "json": "a JSON object", "human_int": "an integer", "size": "a size in bytes",
+    "str": "a text", "leading_int": "an integer", "leading_float": "a number",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Where a spelling stands.
+
+    `gone`: the first release known without it after it stood; `exact` if that release is the very one that dropped it and
+    not only the next one read.  `instead`: what to write now.
+    """
+
+    spelling: str
+    releases: tuple[str, ...]
+    since: str | None
+    gone: str | None = None
+    exact: bool = False
+    instead: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The keys of a config class that a JSON option is read into.  `strict`: other keys are refused."""
+
+    keys: frozenset[str]
+    strict: bool
+    ranges: tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
+
+
+@dataclass(eq=False, slots=True)
+class OptionSet:
+    """The options of one release under one entry point."""
+
+    release: str
+    options: tuple[Option, ...]
+    by_spelling: Mapping[str, Option]
+    positionals: tuple[Option, ...]
+    required: tuple[Option, ...]
+    _sorted: list[str] = field(default_factory=list)
+    _prefixes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def starting(self, prefix: str) -> tuple[str, ...]:
+        """The spellings that begin with `prefix`, sorted."""
+        found = self._prefixes.get(prefix)
+        if found is None:
+            at = bisect_left(self._sorted, prefix)
+            end = at
+            while end < len(self._sorted) and self._sorted[end].startswith(prefix):
+                end += 1
+            found = self._prefixes[prefix] = tuple(self._sorted[at:end])
+            if len(self._prefixes) > 4096:
+                self._prefixes.clear()
+        return found
+
+
+class Options:
+    """All that is known of one engine's command line and environment."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.engine: str = data["engine"]
+        self.releases: tuple[str, ...] = tuple(data["releases"])
+        self.index = {release: at for at, release in enumerate(self.releases)}
+        self.all_releases = (1 << len(self.releases)) - 1
+        self.options = tuple(_option(row) for row in data["options"])
+        self.dialect: Mapping[str, list[str | None]] = data.get("dialect", {})
+        self.guards: tuple[Mapping[str, Any], ...] = tuple(data.get("guards", ()))
+        self.shapes: Mapping[str, Any] = data.get("shapes", {})
+        self.witnesses: tuple[Mapping[str, str], ...] = tuple(data.get("witnesses", ()))
+        self.builds: Mapping[str, Any] = data.get("builds", {})
+        self._shape_ranges: tuple[Mapping[str, Any], ...] = tuple(data.get("shape_ranges", ()))
+        self._removed: Mapping[str, Mapping[str, str]] = data.get("removed", {})
+        self._environment: dict[str, int] = dict(data.get("environment", {}))
+        self._spellings: dict[str, list[Option]] = {}
+        for option in self.options:
+            if option.env:
+                self._environment[option.env] = self._environment.get(option.env, 0) | option.releases
+            for spelling in (*option.spellings, *option.off):
+                self._spellings.setdefault(spelling, []).append(option)
+        self._sets: dict[tuple[str, str | None], OptionSet] = {}
+        self._shapes: dict[tuple[str, str], Shape | None] = {}
+        self.outcomes: dict[tuple[str, str], Any] = {}  # what a word resolves to, by release: kept by the dialects
+
+    def at(self, release: str, entry: str | None = None) -> OptionSet:
+        """The options that stand at `release`.  `entry`: those that only another entry point has are left out."""
+        found = self._sets.get((release, entry))
+        if found is None:
+            found = self._sets[(release, entry)] = self._build(release, entry)
+        return found
+
+    def _build(self, release: str, entry: str | None) -> OptionSet:
+        bit = 1 << self.index[release]
+        standing = tuple(o for o in self.options if o.releases & bit and (not o.entry or not entry or o.entry == entry))
+        by_spelling = {s: o for o in standing if not o.positional for s in (*o.spellings, *o.off)}
+        positionals = tuple(o for o in standing if o.positional)
+        required = tuple(o for o in standing if o.required or (o.positional and o.nargs in (None, "+")))
+        return OptionSet(release, standing, MappingProxyType(by_spelling), positionals, required, sorted(by_spelling))
+
+    def lookup(self, spelling: str, release: str) -> Option | None:
+        """The option of exactly that spelling."""
+        return self.at(release).by_spelling.get(spelling)
+
+    def history(self, spelling: str, release: str | None = None) -> History:
+        """In which releases the spelling stands, and what became of it by `release` (by the newest, if none is said)."""
+        mask = self.standing(spelling)
+        facts = self._removed.get(spelling, {})
+        releases = self._names(mask)
+        since = releases[0] if releases else None
+        at = len(self.releases) - 1 if release is None else self.index[release]
+        last = (mask & ((2 << at) - 1)).bit_length()
+        gone = self.releases[last] if last and last <= at else None
+        exact = gone is not None and "gone" in facts
+        return History(spelling, releases, since, facts["gone"] if exact else gone, exact, facts.get("instead"))
+
+    def standing(self, spelling: str) -> int:
+        mask = 0
+        for option in self._spellings.get(spelling, ()):
+            if option.action != "removed":
+                mask |= option.releases
+        return mask
+
+    def _names(self, mask: int) -> tuple[str, ...]:
+        return tuple(release for at, release in enumerate(self.releases) if mask >> at & 1)
+
+    def known(self, spelling: str) -> tuple[Option, ...]:
+        """Every record of that spelling, over all releases."""
+        return tuple(self._spellings.get(spelling, ()))
+
+    def nearest(self, spelling: str, release: str, count: int = 3) -> tuple[str, ...]:
+        """Spellings of `release` that a typo may have meant, likeliest first."""
+        return tuple(closest(spelling.replace("_", "-"), self.at(release).by_spelling, count))
+
+    def owners(self, spelling: str) -> tuple[str, ...]:
+        """The other engines that know this spelling in some release."""
+        return tuple(name for name in ENGINES if name != self.engine and spelling in options(name)._spellings)
+
+    @property
+    def environment(self) -> Mapping[str, int]:
+        """Names of the variables the engine reads, with the releases (a mask) that know each."""
+        return self._environment
+
+    def neighbours(self, text: str) -> Place:
+        """The releases between which a version as written falls.  Latest, nightly, nothing: all of them."""
+        return place(text, self.releases, self.builds)
+
+    def settle(self, text: str, releases: Iterable[str], spellings: Iterable[str]) -> tuple[str, ...]:
+        """Of the neighbours of one version, those that agree with what is known of it: a witness narrows the gap."""
+        kept = tuple(releases)
+        exact = place(text, self.releases, self.builds).version
+        if exact is None or len(kept) < 2:
+            return kept
+        from kvlint.engines.versions import parse
+
+        wanted = set(spellings)
+        for witness in self.witnesses:
+            gone = parse(witness["gone"])
+            if witness["flag"] not in wanted or gone is None:
+                continue
+            stands = exact < gone
+            narrowed = tuple(r for r in kept if bool(self.standing(witness["flag"]) >> self.index[r] & 1) == stands)
+            kept = narrowed or kept
+        return kept
+
+    def feature(self, name: str, release: str) -> bool:
+        """Whether a habit of the engine's parser, named in its data, holds at `release`."""
+        span = self.dialect.get(name)
+        return span is not None and self._within(span[0], span[1], release)
+
+    def habits(self, release: str) -> tuple[Any, ...]:
+        """What decides a reading besides the options themselves; releases with equal habits may differ in options only."""
+        features = tuple(name for name in self.dialect if self.feature(name, release))
+        guards = self.guards_at(release)
+        ends = tuple(self.default(dest, release) for guard in guards for dest in guard.get("at_most", ()))
+        return features, tuple(id(guard) for guard in guards), ends
+
+    def guards_at(self, release: str) -> tuple[Mapping[str, Any], ...]:
+        """The conditions on several options that hold at `release`: those whose options all stand."""
+        dests = {option.dest for option in self.at(release).options}
+        named = ("given", "needs", "forbids")
+        return tuple(
+            guard
+            for guard in self.guards
+            if self._within(guard.get("from"), guard.get("to"), release)
+            and all(guard[key] in dests for key in named if key in guard)
+            and all(dest in dests for key in ("at_most", "one_of") for dest in guard.get(key, ()))
+        )
+
+    def default(self, dest: str, release: str) -> Any:
+        """The default that the parser itself puts in for `dest`."""
+        return next((option.default for option in self.at(release).options if option.dest == dest), None)
+
+    def shape(self, name: str, release: str) -> Shape | None:
+        """The keys of a JSON option's config class at `release`; None where the class was not read."""
+        key = (name, release)
+        if key not in self._shapes:
+            self._shapes[key] = self._shape(name, release)
+        return self._shapes[key]
+
+    def _shape(self, name: str, release: str) -> Shape | None:
+        facts = self.shapes.get(name)
+        bit = 1 << self.index[release]
+        keys = frozenset(key for key, mask in facts["keys"].items() if mask & bit) if facts else frozenset()
+        if facts is None or not keys:
+            return None
+        ranges = tuple(
+            (key, tuple(row["range"].items()))
+            for row in self._shape_ranges
+            if row["class"] == name and self._within(row.get("from"), row.get("to"), release)
+            for key in row["keys"]
+        )
+        return Shape(keys, bool(facts["strict"] & bit), ranges)
+
+    def _within(self, first: str | None, last: str | None, release: str) -> bool:
+        at = self.index[release]
+        return (first is None or at >= self.index[first]) and (last is None or at <= self.index[last])
+
+
+def _option(row: Mapping[str, Any]) -> Option:
+    get = row.get
+    choices, later = get("choices"), get("later")
+    return Option(
+        tuple(get("flags", ())), get("dest", ""), get("type", "str"), row["mask"], row["syntax"], tuple(get("off", ())),
+        get("nargs"), get("action", "store"), None if choices is None else tuple(choices), get("default"), get("computed", False),
+        get("const"), get("required", False), get("optional", False), get("bounds"), get("range"),
+        None if later is None else tuple(later), tuple(get("hint", ())), get("env"), get("entry"), get("deprecated", False),
+        get("note"),
+    )  # fmt: skip
+
+
+@cache
+def options(engine: str) -> Options:
+    """The options of an engine by its name in the contract.  Raises KeyError for a name that is none."""
+    if engine not in ENGINES:
+        raise KeyError(engine)
+    return Options(json.loads((DATA / f"{engine}.json").read_text(encoding="utf-8")))
+
+
+def closest(word: str, names: Iterable[str], count: int = 3, farthest: int = 3) -> Iterator[str]:
+    """Names within a few edits of `word`, or that share its parts in another order; nearest first."""
+    limit = min(farthest, max(1, len(word) // 4))
+    parts = set(word.strip("-").split("-"))
+    scored = []
+    for name in names:
+        shared = parts & set(name.strip("-").split("-"))
+        if len(parts) > 1 and shared == parts:
+            scored.append((1, len(name), name))
+            continue
+        if abs(len(name) - len(word)) <= limit:
+            edits = distance(word, name, limit)
+            if edits <= limit:
+                scored.append((edits, len(name), name))
+    scored.sort()
+    return iter([name for _, _, name in scored[:count]])
+
+
+def distance(a: str, b: str, limit: int) -> int:
+    """Edits (insert, delete, replace, swap neighbours) between two words; `limit + 1` once they are more."""
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        last, before, row = before, row, [i]
+        for j, y in enumerate(b, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (x != y))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                cost = min(cost, last[j - 2] + 1)
+            row.append(cost)
+        if min(row) > limit:
+            return limit + 1
+    return row[-1]
