@@ -69,12 +69,13 @@ def _settle_window(group: ServerGroup, chain: Chain, coefficients: Coefficients)
 def report(evaluation: Evaluation, options: Options) -> Report:
     """Judge the rules and keep what the run is asked for."""
     from kvlint import suppress
-    from kvlint.ruleset.run import run
+    from kvlint.ruleset.run import lint, run
 
     project = evaluation.project
     rules = suppress.selected(project.config, options.select, options.ignore)
     findings, unchecked = run(evaluation, rules)
-    findings, suppressed = suppress.apply(evaluation, findings, rules)
+    findings, suppressed, known = suppress.apply(evaluation, findings)
+    findings += lint(evaluation, known, rules)
     result = Report(
         findings=[each for each in findings if _in_focus(project, each)],
         unchecked=list(dict.fromkeys(each for each in unchecked if _unchecked_in_focus(project, each))),

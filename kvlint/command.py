@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kvlint.source import Span, Text
 
@@ -41,6 +42,7 @@ class CommandLine:
     `program` is None where an image's own entrypoint runs (`image` says which); then `args` follow that entrypoint.
     `env` holds what is set for the process, later settings already winning; `env_open`: more may be set unseen.
     `shell`: the words went through a shell, so `$X` and quotes were read by it.
+    `assumed`: defaults of variables that were taken because nothing in view sets them; what rests on one is in doubt.
     """
 
     program: Text | None
@@ -52,6 +54,7 @@ class CommandLine:
     wrappers: tuple[Wrapper, ...] = ()
     pins: tuple[Pin, ...] = ()
     shell: bool = False
+    assumed: tuple[Any, ...] = ()
 
     @property
     def words(self) -> tuple[Text, ...]:

@@ -57,7 +57,7 @@ class Site:
     host_ipc: bool = False
     resident_with: str | None = None  # a group whose members provably run at the same time on this machine
     exclusive: bool = False  # something runs one of several at a time
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

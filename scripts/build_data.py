@@ -3,6 +3,7 @@
     rules.json          what `check` needs of every rule, and the names that conditions may read
     rule_pages.json     prose and examples, for `explain` and the documentation
     coefficients.json   data/coefficients.toml
+    admission.json      data/admission.toml
 
 Rule files are read with every scalar a string, validated by data/schema/rule.schema.json, and their expressions and messages
 are compiled once, so that a mistake is found here, with its place.  `--check` writes nothing and fails where a file is stale.
@@ -251,7 +252,7 @@ def _compiled(file: RuleFile) -> dict[str, Any]:
 
 
 def build_coefficients() -> dict[str, Any]:
-    return {"coefficients.json": read_toml("coefficients.toml")}
+    return {"coefficients.json": read_toml("coefficients.toml"), "admission.json": read_toml("admission.toml")}
 
 
 BUILDERS: tuple[Callable[[], dict[str, Any]], ...] = (build_rules, build_coefficients)

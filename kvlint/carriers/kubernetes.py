@@ -15,7 +15,14 @@ from kvlint.subjects import Process, Product, Site
 from kvlint.tree import Entry, List, Map, Opaque, Scalar
 from kvlint.units import parse_quantity
 
-GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/xe", "gpu.intel.com/i915", "google.com/tpu", "habana.ai/gaudi")
+GPU_RESOURCES = (
+    "nvidia.com/gpu",
+    "amd.com/gpu",
+    "gpu.intel.com/xe",
+    "gpu.intel.com/i915",
+    "google.com/tpu",
+    "habana.ai/gaudi",
+)
 POD_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
     "Pod": (("spec",),),
     "CronJob": (("spec", "jobTemplate", "spec", "template", "spec"),),
@@ -226,7 +233,7 @@ def _words(node: object, env: dict[str, Text]) -> tuple[list[Text], list[Opening
 
 
 def environment(container: Map, near: Item, cluster: Cluster) -> tuple[dict[str, Text], list[Opening]]:
-    """A container's environment: `envFrom` first, then `env` in order, each value after the kubelet's `$(VAR)` of earlier ones."""
+    """A container's environment: `envFrom` first, then `env` in order, values after the kubelet's `$(VAR)` of earlier ones."""
     from kvlint.formats.shell import kubelet_expand
 
     env: dict[str, Text] = {}

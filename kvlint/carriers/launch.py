@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from kvlint import engines
 from kvlint.command import CommandLine, Opening
@@ -27,6 +28,7 @@ class Launch:
     image: Text | None = None
     entrypoint: bool = False
     shell: bool = False
+    assumed: tuple[Any, ...] = ()
 
 
 def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
@@ -42,7 +44,16 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
     if script is not None:
         for command in script.commands:
             env = {**launch.env, **command.env}
-            inner = replace(launch, words=command.words, env=env, entrypoint=False, open=(), shell=True)
+            inner = replace(
+                launch,
+                words=command.words,
+                env=env,
+                env_open=(*launch.env_open, *command.env_open),
+                entrypoint=False,
+                open=(),
+                shell=True,
+                assumed=(*launch.assumed, *script.assumed),
+            )
             yield from launches(inner, depth + 1)
         return
     line = wrappers.unwrap(launch.words, launch.env).line
@@ -52,6 +63,7 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
         open=(*_shifted(launch, line), *line.open),
         image=line.image or launch.image,
         shell=launch.shell,
+        assumed=launch.assumed,
     )
     if line.program is not None and depth < MAX_NESTING and wrappers.nested(line.words) is not None:
         yield from launches(replace(launch, words=line.words, env=line.env, shell=True), depth + 1)
@@ -67,6 +79,7 @@ def _line(launch: Launch) -> CommandLine:
         open=launch.open,
         env_open=launch.env_open,
         image=launch.image,
+        assumed=launch.assumed,
     )
 
 

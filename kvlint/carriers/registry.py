@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import cast
 
 from kvlint.carriers.base import Carrier, Finding, Item, Names
+from kvlint.facts import Fact, Written
 from kvlint.project import Project
 from kvlint.subjects import Admission, Declared, Problem, Process
 
@@ -46,6 +47,8 @@ def find(project: Project) -> Findings:
     found.problems += project.unreadable
     for module, items in claimed.items():
         _collect(found, names, module, items, project)
+    for path in project.seeds:
+        _declare(found, path, project)
     found.processes.sort(key=lambda each: (each[1].site.place.path, each[1].site.place.start))
     return found
 
@@ -57,6 +60,34 @@ def _collect(found: Findings, names: Names, module: str, items: list[Item], proj
             _add(found, names, each)
     except Exception as error:
         found.internal.append(f"{module}: {type(error).__name__}: {error}")
+
+
+def _declare(found: Findings, path: str, project: Project) -> None:
+    """`# kvlint: window=… streams=…`: said of the first server at or below the comment, else of the last above it."""
+    parsed = project.parsed(path)
+    if parsed is None or "kvlint:" not in parsed.source.text:
+        return
+    from kvlint import directives
+
+    own = sorted(
+        (process for _, process in found.processes if process.site.place.source is parsed.source),
+        key=lambda process: process.site.place.start,
+    )
+    for directive in directives.of(parsed):
+        if directive.kind == "unknown":
+            found.problems.append(Problem("misplaced-directive", directive.span, {"value": directive.span.text}))
+        if directive.kind != "settings" or not own:
+            continue
+        below = (process for process in own if process.site.place.line >= directive.line)
+        process = next(below, own[-1])
+        declared = process.site.data.setdefault("declared", {})
+        for name, (text, span) in directive.settings.items():
+            if name in ("window", "streams", "tokens", "max_output") and text.replace("_", "").isdigit():
+                declared[name] = Fact(int(text), Written(span))
+            elif name == "reuse":
+                declared[name] = Fact(text, Written(span))
+            else:
+                found.problems.append(Problem("misplaced-directive", span, {"value": f"{name}={text}"}))
 
 
 def _add(found: Findings, names: Names, each: Finding) -> None:

@@ -9,6 +9,7 @@ from kvlint.engines.argparse import Given
 from kvlint.engines.base import World
 from kvlint.engines.options import options
 from kvlint.facts import Default, Fact, Unknown, Value, Written
+from kvlint.source import Text
 
 Convert = Callable[[Any], Any]
 
@@ -31,7 +32,7 @@ class Fields:
         if isinstance(given.typed, Unknown):
             return given.typed
         place = given.value if given.value is not None else given.name
-        doubt = "splice" if self._spliced_after(given) else _default_taken(place)
+        doubt = "splice" if self._spliced_after(given) else self._default_taken(place)
         origin = Written(place.span, place.via, doubt)
         value = convert(given.typed) if convert else given.typed
         return value if isinstance(value, Unknown) else Fact(value, origin)
@@ -64,7 +65,9 @@ class Fields:
 
     def unseen(self, dest: str) -> Unknown:
         flag = "--" + dest.replace("_", "-")
-        return Unknown(f"arguments.{dest}", f"{flag} may be among arguments that are filled in elsewhere", f"write {flag}")
+        return Unknown(
+            f"arguments.{dest}", f"{flag} may be among arguments that are filled in elsewhere", f"write {flag}"
+        )
 
     def _spliced_after(self, given: Given) -> bool:
         """Something unseen follows, and of a repeated flag the last wins."""
@@ -73,9 +76,11 @@ class Fields:
         openings = self.world.process.line.open
         return any(opening.index > given.index for opening in openings) or bool(self.world.reading.open)
 
+    def _default_taken(self, place: Text) -> str | None:
+        from kvlint.formats.shell import assumed_in
 
-def _default_taken(place: Any) -> str | None:
-    return "default" if getattr(place, "assumed", ()) else None
+        assumed = self.world.process.line.assumed
+        return "default" if assumed and assumed_in(place, assumed) else None
 
 
 def environment(world: World, name: str) -> Value[str] | None:

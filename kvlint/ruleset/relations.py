@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kvlint.facts import Derived, Fact, Quantity, Unknown, quantity
@@ -13,6 +13,7 @@ from kvlint.subjects import Admission, ServerGroup
 
 if TYPE_CHECKING:
     from kvlint.check import Evaluation
+    from kvlint.suppress import Suppression
 
 
 @quantity("admitted", unit="requests", formula="Σ over paths of the limit", source="limits of several paths add up")
@@ -62,6 +63,27 @@ def parity(evaluation: Evaluation) -> Iterator[Subject]:
 
 def declared(evaluation: Evaluation) -> Iterator[Subject]:
     return iter(())
+
+
+def suppressions(evaluation: Evaluation, known: Iterable[Suppression], active: set[str]) -> Iterator[Subject]:
+    """Every rule name of every `ignore`; one whose rule did not run is not judged for its use."""
+    from kvlint.ruleset.load import rules
+    from kvlint.suppress import nearest_rule
+
+    names = set(rules())
+    for each in known:
+        exists = each.rule in names
+        facts: dict[str, Any] = {
+            "rule": views.stated(each.rule, each.span),
+            "known": views.stated(exists, each.span),
+            "used": views.stated(each.used or each.rule not in active, each.span),
+            "expired": views.stated(each.expired, each.span),
+        }
+        if each.until is not None:
+            facts["until"] = views.stated(each.until.isoformat(), each.span)
+        if not exists and (suggestion := nearest_rule(each.rule, names)):
+            facts["suggestion"] = views.stated(suggestion, each.span)
+        yield views.plain("suppression", facts, each.span, evaluation.coefficients.get, identity=each.rule)
 
 
 def fronts(evaluation: Evaluation) -> dict[str, list[Admission]]:

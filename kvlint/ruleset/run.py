@@ -14,6 +14,7 @@ from kvlint.ruleset.suggest import suggestions
 
 if TYPE_CHECKING:
     from kvlint.check import Evaluation
+    from kvlint.suppress import Suppression
 
 
 def run(evaluation: Evaluation, rules: Iterable[Rule]) -> tuple[list[Diagnostic], list[Unchecked]]:
@@ -35,6 +36,21 @@ def run(evaluation: Evaluation, rules: Iterable[Rule]) -> tuple[list[Diagnostic]
     server_rules = by_kind.get("server", [])
     findings = [diagnose(each, suggestions(each, server_rules, evaluation.coefficients)) for each in outcomes]
     return numbered(findings), unchecked
+
+
+def lint(evaluation: Evaluation, known: Iterable[Suppression], rules: list[Rule]) -> list[Diagnostic]:
+    """The rules about suppressions themselves: judged last, and by nothing suppressed."""
+    from kvlint.ruleset.relations import suppressions
+
+    own = [rule for rule in rules if rule.subject == "suppression"]
+    active = {rule.name for rule in rules}
+    outcomes = [
+        outcome
+        for subject in suppressions(evaluation, known, active)
+        for rule in own
+        if isinstance(outcome := judge(rule, subject), Outcome)
+    ]
+    return numbered(diagnose(outcome) for outcome in outcomes)
 
 
 def subjects(evaluation: Evaluation) -> Iterator[Subject]:
