@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
 from kvlint.source import Piece, Source, Span, Text
@@ -37,3 +38,20 @@ def pieces(source: Source, text: str, runs: Iterable[Run]) -> Iterator[Piece]:
         at += len(run)
     if closed > opened:
         yield Piece(begun, closed - opened, Span(source, ((opened, closed),)))
+
+
+class Cutter:
+    """`Text.slice` for a text that is cut many times: each cut looks only at the pieces it needs."""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+        self.pieces = [piece.at for piece in text.pieces]
+        self.holes = [hole.at for hole in text.holes]
+
+    def cut(self, start: int, end: int | None = None) -> Text:
+        text = self.text
+        end = len(text.value) if end is None else end
+        first = max(0, bisect_left(self.pieces, start) - 1)
+        last = bisect_right(self.pieces, end)
+        holes = text.holes[bisect_left(self.holes, start) : bisect_left(self.holes, end)]
+        return Text(text.value, text.pieces[first:last], holes, text.home).slice(start, end)
