@@ -255,7 +255,11 @@ def build_coefficients() -> dict[str, Any]:
     return {"coefficients.json": read_toml("coefficients.toml"), "admission.json": read_toml("admission.toml")}
 
 
-BUILDERS: tuple[Callable[[], dict[str, Any]], ...] = (build_rules, build_coefficients)
+def build_memory() -> dict[str, Any]:
+    return {"mlx-lm_memory.json": read_toml("engines/mlx-lm.memory.toml")}
+
+
+BUILDERS: tuple[Callable[[], dict[str, Any]], ...] = (build_rules, build_coefficients, build_memory)
 
 
 def build() -> dict[str, str]:

@@ -1,0 +1,121 @@
+"""The question of `kvlint size`: from a model, or bare numbers, to the sizing table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from kvlint.facts import Fact, Range, Unknown
+from kvlint.models.architecture import UnknownArchitecture
+from kvlint.sizing import budget
+from kvlint.sizing.search import LIMIT
+from kvlint.sizing.table import Table, table
+
+
+class SizeError(Exception):
+    """The question cannot be answered; the message says what would help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Sizes in bytes, windows in tokens."""
+
+    model: str | None
+    config: str | None
+    kv_bytes_per_token: int | None
+    state_bytes: int
+    budget_bytes: int | None
+    weights_bytes: int | None
+    holdback: Fraction
+    streams: int
+    windows: tuple[int, ...]
+    engine: str
+    kv_dtype: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    table: Table
+    kv_bytes_per_token: int
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    slot: Callable[[int], int]
+    kv_bytes_per_token: int
+    weights_bytes: int | None = None
+    positions: int | None = None
+    name: str | None = None
+
+
+def answer(question: Question) -> Answer:
+    """Raises `SizeError` where something needed is neither given nor known."""
+    shape = _shape(question)
+    weights = question.weights_bytes if question.weights_bytes is not None else shape.weights_bytes
+    if question.budget_bytes is None:
+        raise SizeError("--budget is needed: the memory that weights, live KV and prompt cache share, as in 48GiB")
+    if weights is None:
+        raise SizeError("--weights is needed: the size of the weights is not known exactly")
+    usable = budget.usable_of_budget.plain(question.budget_bytes, question.holdback)
+    assert isinstance(usable, int)
+    found = table(
+        question.windows,
+        shape.slot,
+        usable_bytes=usable,
+        weights_bytes=weights,
+        streams=question.streams,
+        upper=LIMIT,
+    )
+    return Answer(found, shape.kv_bytes_per_token, shape.name)
+
+
+def _shape(question: Question) -> _Shape:
+    if question.kv_bytes_per_token is not None:
+        rate, state = question.kv_bytes_per_token, question.state_bytes
+        return _Shape(lambda window: rate * window + state, rate)
+    if question.config is not None:
+        return _of_config(question, question.config)
+    if question.model is None:
+        raise SizeError("give a MODEL, --config FILE, or --kv-bytes-per-token N")
+    from kvlint.models.catalogue import find
+
+    entry = find(question.model)
+    if entry is None:
+        raise SizeError(f"{question.model} is not in the catalogue; give --config with its config.json")
+    return _of_entry(question, entry, question.model)
+
+
+def _of_config(question: Question, path: str) -> _Shape:
+    from kvlint.models.catalogue import entry_of_config
+
+    try:
+        loaded = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SizeError(f"{path}: {error}") from error
+    if not isinstance(loaded, Mapping):
+        raise SizeError(f"{path}: not a JSON object")
+    return _of_entry(question, entry_of_config(question.model or path, loaded, source=path), question.model or path)
+
+
+def _of_entry(question: Question, entry: Any, name: str) -> _Shape:
+    from kvlint.sizing.slots import slot_function
+
+    if isinstance(entry.architecture, Unknown):
+        raise SizeError(f"{name}: {entry.architecture.reason}")
+    dtype = question.kv_dtype or entry.dtype or "bfloat16"
+    try:
+        slot, rate = slot_function(entry.architecture, question.engine, dtype)
+    except (UnknownArchitecture, ValueError) as error:
+        raise SizeError(f"{name}: {error}") from error
+    weights = entry.weights_bytes
+    if isinstance(weights, Fact):
+        weights = weights.value
+    if isinstance(weights, Range):
+        weights = int(weights.nominal) if weights.exact else None
+    exact = int(weights) if isinstance(weights, int) else None
+    return _Shape(slot, rate, exact, entry.architecture.positions, name)
