@@ -51,16 +51,24 @@ def cache_bytes(
     slots: int | None = None,
     version: str | None = None,
     kv_dtype: str | None = None,
+    batched_tokens: int | None = None,
     **_: Any,
 ) -> int:
     """Bytes that llama-server holds for `sequences` sequences of `tokens` tokens: whole cells for `slots` slots, state included.
 
-    One buffer for each slot, keys and values of one type.  Raises UnknownArchitecture where the shape is not known, ValueError
-    for a type that is refused or a build of which it cannot be told.
+    One buffer for each slot, keys and values of one type; `batched_tokens` is the micro-batch.  Raises UnknownArchitecture
+    where the shape is not known, ValueError for a type that is refused or a build of which it cannot be told.
     """
     count = max(slots or 0, sequences, 1)
     cache_type = _cache_type(kv_dtype)
-    settings = Settings(context=tokens * count, parallel=count, cache_type_k=cache_type, cache_type_v=cache_type)
+    settings = Settings(
+        context=tokens * count,
+        parallel=count,
+        cache_type_k=cache_type,
+        cache_type_v=cache_type,
+        ubatch=batched_tokens,
+        batch=batched_tokens,
+    )
     build = data()["newest"] if version is None else build_number(version)
     outcome = plan(metadata, settings, build)
     if isinstance(outcome, Plan):
@@ -109,7 +117,7 @@ def _allocated(start: Start, found: Slots, tokens: int, copies: int, least: Plan
         ubatch=ubatch,
         trained=start.shape.trained,
         flash_attention=flash,
-        pad=pad,
+        capped=start.shape.trained is not None and sized.sequence - start.shape.trained >= pad,
         caches=(*_caches(start, start.shape, found, sized, ubatch), *_draft_caches(start, found, sized, ubatch)),
         state_bytes=start.shape.state_elements * int(data()["constants"]["state_bytes"]),
         state_copies=copies,
@@ -153,20 +161,26 @@ def _caches(
     window = sliding_cells(start, found, size, ubatch, start.rules.pad[0 if flash else 1])
     made = [
         _cache(f"{prefix}full", model.full, size, sized.buffers, types, widest),
-        _cache(f"{prefix}sliding", model.sliding, window, sized.buffers, types, widest),
+        _cache(f"{prefix}sliding", model.sliding, window, sized.buffers, types, widest, model.window),
         _cache(f"{prefix}indexer", model.indexer, size, sized.buffers, types, None),
     ]
     return [cache for cache in made if cache.layers]
 
 
 def _cache(
-    role: str, rows: tuple[Row, ...], count: int, buffers: int, types: tuple[str, str], widest: int | None
+    role: str,
+    rows: tuple[Row, ...],
+    count: int,
+    buffers: int,
+    types: tuple[str, str],
+    widest: int | None,
+    window: int = 0,
 ) -> Cache:
     if widest is not None:
         rows = tuple(Row(row.keys, widest, row.key_head, row.value_head) for row in rows)
     keys, values = token_bytes(rows, *types)
     total = count * buffers
-    return Cache(role, len(rows), count, buffers, types[0], types[1], keys * total, values * total)
+    return Cache(role, len(rows), count, buffers, types[0], types[1], keys * total, values * total, window)
 
 
 def _row_bytes(elements: int, cache_type: str) -> int:

@@ -19,6 +19,7 @@ from kvlint.facts import Unknown
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/llama_memory.json"
 _BUILD = re.compile(r"(?:version:\s*|~?b)?(\d{3,6})(?:\b.*)?", re.DOTALL)
+_DATE = re.compile(r"20[23]\d(?:$|[-./]\d\d)")
 _MOST = 256
 
 
@@ -58,7 +59,7 @@ def data() -> Mapping[str, Any]:
 def build_number(text: str) -> int | None:
     """The build of `b11434`, `11434` or `version: 8185 (2afcdb977)`; None for everything else (a date, a commit, `latest`)."""
     found = _BUILD.fullmatch(text.strip())
-    if found is None or re.match(r"\d{4}-\d\d", text.strip()):
+    if found is None or _DATE.match(text.strip()):
         return None
     return int(found.group(1))
 

@@ -69,7 +69,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """One allocation.  `role`: full, sliding, indexer, and the same with `draft-`; `cells` of each of `streams` buffers."""
+    """One allocation.  `role`: full, sliding, indexer, and the same with `draft-`; `cells` of each of `streams` buffers.
+
+    `window`: positions of a sequence that are still needed, 0 where all are.
+    """
 
     role: str
     layers: int
@@ -79,10 +82,16 @@ class Cache:
     type_v: str
     key_bytes: int
     value_bytes: int
+    window: int = 0
 
     @property
     def bytes(self) -> int:
         return self.key_bytes + self.value_bytes
+
+    def held(self, tokens: int) -> int:
+        """Bytes of the cells that one sequence of `tokens` tokens still needs."""
+        needed = min(tokens, self.window) if self.window else tokens
+        return self.bytes // (self.cells * self.streams) * needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +99,10 @@ class Plan:
     """What llama-server allocates when it starts, in tokens and bytes, over all devices.
 
     `context`: cells of all slots together, after rounding.  `sequence`: cells one sequence may use.  `window`: tokens of
-    one request, prompt and output, capped by the trained context.  `floor`: the same plan at the smallest context that fitting may leave
-    (None: nothing is shrunk).  `state_copies`: 1, and one for every token drafted where the model can roll back.
+    one request, prompt and output.  `capped`: cells are allocated beyond the trained context, which no request may use.
+    `floor`: the same plan at the smallest context that
+    fitting may leave (None: nothing is shrunk).  `state_copies`: 1, and one for every token drafted where the model can
+    roll back.
     """
 
     slots: int
@@ -102,7 +113,7 @@ class Plan:
     ubatch: int
     trained: int | None
     flash_attention: bool
-    pad: int
+    capped: bool
     caches: tuple[Cache, ...]
     state_bytes: int
     state_copies: int
@@ -118,11 +129,6 @@ class Plan:
     def pool_bytes(self) -> int:
         """All caches, the draft's and the recurrent state included."""
         return sum(cache.bytes for cache in self.caches) + self.recurrent_bytes
-
-    @property
-    def capped(self) -> bool:
-        """Cells are allocated for a context beyond the trained one, which no request may use."""
-        return self.trained is not None and self.sequence - self.trained >= self.pad
 
     def ranged(self, name: str) -> int | Range:
         """`slots`, `window`, `context` or `pool_bytes`; a range where fitting may shrink the context."""

@@ -20,6 +20,7 @@ from kvlint.models.architecture import (
     State,
     UnknownArchitecture,
 )
+from kvlint.models.config import architecture as config_architecture
 from kvlint.models.gguf import architecture as gguf_architecture
 from kvlint.models.gguf import is_gguf
 from kvlint.sizing.llama_releases import data
@@ -40,8 +41,8 @@ class Shape:
     """The rows of a model's layers by the cache they live in, and its state.
 
     `window`: positions that sliding layers need (0: none slide).  `indexer`: keys of sparse indexers.  `state_elements`: of
-    one copy of the state of all layers.  `widest_values`: the widest row of values, to which all are padded without flash attention.
-    `trained`: positions the model was trained for.  `latent`: latent attention, which keeps no values.
+    one copy of the state of all layers.  `widest_values`: the widest row of values, to which all are padded without flash
+    attention.  `trained`: positions the model was trained for.  `latent`: latent attention, which keeps no values.
     """
 
     name: str
@@ -61,15 +62,15 @@ class Shape:
 
 
 def shape(model: Architecture | Mapping[str, Any]) -> Shape:
-    """The shape of a model given as GGUF metadata, or as an architecture (a Hugging Face model that is served as GGUF).
+    """The shape of a model given as GGUF metadata, as a config.json or as an architecture (a model that is served as GGUF).
 
     Raises UnknownArchitecture where llama.cpp's cache for it is not known.
     """
     if isinstance(model, Architecture):
         return from_architecture(model)
-    if not is_gguf(model):
-        raise UnknownArchitecture("general.architecture", "general.architecture is not stated")
-    return from_architecture(gguf_architecture(model))
+    if is_gguf(model):
+        return from_architecture(gguf_architecture(model))
+    return from_architecture(config_architecture(model))
 
 
 def from_architecture(architecture: Architecture) -> Shape:
@@ -100,7 +101,7 @@ def from_architecture(architecture: Architecture) -> Shape:
 
 
 def state_elements(state: State) -> int:
-    """Elements of one copy of a layer's state: the convolution keeps a column less than its kernel (B:src/llama-hparams.cpp:208)."""
+    """Elements of one copy of a layer's state; the convolution keeps a column less than its kernel."""
     return max(state.conv_kernel - 1, 0) * state.conv_channels + state.recurrent
 
 

@@ -42,7 +42,7 @@ def slots(start: Start) -> Slots | Refusal | Unknown:
     settings, rules = start.settings, start.rules
     written = settings.parallel
     if written is None or (written < 0 and rules.automatic):
-        return Slots(rules.slots, rules.automatic or not rules.streams or bool(settings.unified), rules.automatic)
+        return Slots(rules.slots, rules.automatic or bool(settings.unified), rules.automatic)
     if written < 0:
         return Unknown(
             "parallel", "what a negative --parallel meant in builds with one slot is not known", "name a count"
@@ -53,7 +53,7 @@ def slots(start: Start) -> Slots | Refusal | Unknown:
         return Refusal("parallel", "--parallel 0 is refused; -1 chooses the number of slots", ("parallel",))
     if rules.max_sequences and written > rules.max_sequences:
         return Refusal("too-many-slots", f"at most {rules.max_sequences} slots are possible", ("parallel",))
-    return Slots(written, bool(settings.unified) or not rules.streams, rules.automatic)
+    return Slots(written, bool(settings.unified) or (written > 1 and not rules.streams), rules.automatic)
 
 
 def request(start: Start, found: Slots) -> Request | Refusal | Unknown:

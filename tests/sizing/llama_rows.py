@@ -21,7 +21,8 @@ NUMBERS = {
 }  # fmt: skip
 WORDS = {
     "-ctk": "cache_type_k", "-ctv": "cache_type_v", "--cache-type-k": "cache_type_k", "--cache-type-v": "cache_type_v",
-    "--spec-draft-type-k": "draft_type_k", "--spec-draft-type-v": "draft_type_v", "-ctkd": "draft_type_k", "-ctvd": "draft_type_v",
+    "--spec-draft-type-k": "draft_type_k", "--spec-draft-type-v": "draft_type_v", "-ctkd": "draft_type_k",
+    "-ctvd": "draft_type_v",
 }  # fmt: skip
 SWITCHES = {
     "-kvu": ("unified", True), "--kv-unified": ("unified", True), "-no-kvu": ("unified", False),
@@ -53,7 +54,7 @@ def settings(row: dict[str, Any]) -> Settings:
         if variable in VARIABLES:
             words += [VARIABLES[variable], *([] if VARIABLES[variable] in SWITCHES else [value])]
     words += row["args"]
-    for flag, value in zip(words, [*words[1:], ""], strict=True):
+    for flag, value in zip(words, [*words[1:], ""], strict=False):
         if flag in NUMBERS:
             found = re.match(r"-?\d+", value)
             if found:
@@ -72,3 +73,59 @@ def settings(row: dict[str, Any]) -> Settings:
         elif flag in ("-md", "--model-draft", "--spec-draft-model"):
             values["draft"] = model(value.removesuffix(".gguf"))
     return Settings(**values)
+
+
+def metadata(row: dict[str, Any]) -> dict[str, Any]:
+    """GGUF keys of a public log's `arch`: the names that llama.cpp prints, under an architecture that reads those keys."""
+    arch = row["arch"]
+    layers = arch["n_layer"]
+    latent = row["reported"]["kv_k_mib"] is not None and row["reported"]["kv_v_mib"] is None
+    if "ssm_d_inner" in arch:
+        return hybrid(arch, layers, row["reported"]["n_ctx"])
+    if latent:
+        return keys("deepseek2", row, {
+            "attention.head_count": arch["n_head_kv"], "attention.head_count_kv": 1,
+            "attention.kv_lora_rank": arch["kv_lora_rank"],
+            "attention.key_length": arch["kv_lora_rank"] + arch["n_rot"], "attention.value_length": arch["kv_lora_rank"],
+            "attention.key_length_mla": arch["n_embd_head_k"], "attention.value_length_mla": arch["n_embd_head_v"],
+        })  # fmt: skip
+    heads = {
+        "attention.head_count": 1, "attention.head_count_kv": arch.get("n_head_kv", 0),
+        "attention.key_length": arch["n_embd_head_k"], "attention.value_length": arch["n_embd_head_v"],
+    }  # fmt: skip
+    if "n_layer_full" not in arch:
+        return keys("llama", row, heads)
+    kept = arch["n_layer_full"] + arch.get("n_layer_swa", layers - arch["n_layer_full"])
+    kept = arch.get("n_layer_kv", kept)
+    flags = [1] * (kept - arch["n_layer_full"]) + [0] * arch["n_layer_full"] + [0] * (layers - kept)
+    full, sliding = (arch.get(name, arch.get("n_head_kv")) for name in ("n_head_kv_full", "n_head_kv_swa"))
+    return keys("gemma4", row, {
+        **heads,
+        "attention.head_count_kv": [sliding if flag else full for flag in flags],
+        "attention.key_length_swa": arch.get("n_embd_head_k_swa", arch["n_embd_head_k"]),
+        "attention.value_length_swa": arch.get("n_embd_head_v_swa", arch["n_embd_head_v"]),
+        "attention.sliding_window": arch.get("n_swa") or 512, "attention.sliding_window_pattern": flags,
+        "attention.shared_kv_layers": layers - kept,
+    })  # fmt: skip
+
+
+def hybrid(arch: dict[str, Any], layers: int, trained: int | None) -> dict[str, Any]:
+    states = arch["n_layer_recurrent"]
+    values = {
+        "block_count": layers + 1, "nextn_predict_layers": 1, "context_length": trained or 262144, "embedding_length": 4096,
+        "attention.head_count": 32, "attention.head_count_kv": arch.get("n_head_kv", 0),
+        "attention.key_length": arch.get("n_embd_head_k", 0), "attention.value_length": arch.get("n_embd_head_v", 0),
+        "attention.recurrent_layers": [1] * states + [0] * (layers + 1 - states),
+        "ssm.conv_kernel": arch["ssm_d_conv"], "ssm.inner_size": arch["ssm_d_inner"], "ssm.state_size": arch["ssm_d_state"],
+        "ssm.group_count": arch["ssm_n_group"], "ssm.time_step_rank": 1,
+    }  # fmt: skip
+    return {"general.architecture": "qwen35", **{f"qwen35.{key}": value for key, value in values.items()}}
+
+
+def keys(name: str, row: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    common = {
+        "block_count": row["arch"]["n_layer"],
+        "context_length": row["reported"]["n_ctx"] or 4096,
+        "embedding_length": 4096,
+    }
+    return {"general.architecture": name, **{f"{name}.{key}": value for key, value in {**common, **values}.items()}}
