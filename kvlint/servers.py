@@ -105,7 +105,7 @@ def _problems(
     if version is not None and version.beyond:
         edge = options(engine.name).releases[-1 if version.beyond == "newer" else 0]
         doubt = f"kvlint's data {'ends' if version.beyond == 'newer' else 'begins'} at {edge}"
-    yield from of_reading(engine.name, world, version, doubt)
+    yield from of_reading(engine.name, world, program.span, version, doubt)
     yield from program.problems
     yield from own
 

@@ -14,8 +14,8 @@ from kvlint.subjects import Admission, Declared, Problem, Process
 
 # In the order in which they are asked; a document may be claimed by several.
 MODULES: dict[str, tuple[str, ...]] = {
-    "yaml": ("kubernetes", "compose", "llama_swap", "litellm"),
-    "json": ("kubernetes", "compose", "litellm"),
+    "yaml": ("kubernetes", "compose", "llama_swap"),
+    "json": ("kubernetes", "compose"),
     "shell": ("shell",),
 }
 

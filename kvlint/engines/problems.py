@@ -9,17 +9,18 @@ from typing import Any
 from kvlint.engines.argparse import Objection
 from kvlint.engines.base import World
 from kvlint.engines.options import Options, options
+from kvlint.source import Span
 from kvlint.subjects import Problem, VersionClaim
 
 
 def of_reading(
-    engine: str, world: World, version: VersionClaim | None, doubt: str | None
+    engine: str, world: World, program: Span, version: VersionClaim | None, doubt: str | None
 ) -> Iterator[Problem]:
     """The reading's objections.  `doubt` caps those about flags, whose data may not reach the version."""
     known = options(engine)
     splices = world.process.line.open
     for objection in world.reading.problems:
-        problem = objection.problem(**_details(known, objection, world, version))
+        problem = objection.problem(program, **_details(known, objection, world, version))
         if problem.kind in ("missing-model", "missing-argument", "missing-value") and (splices or world.reading.open):
             continue
         if problem.kind == "unknown-flag" and "gone" in problem.data:
@@ -34,7 +35,8 @@ def _details(known: Options, objection: Objection, world: World, version: Versio
         details["pinned"] = True
     if objection.kind not in ("unknown-flag", "removed-flag"):
         return details
-    flag = str(objection.data.get("flag") or objection.place.value).split("=", 1)[0]
+    typed = objection.data.get("flag") or (objection.place.value if objection.place else "")
+    flag = str(typed).split("=", 1)[0]
     details["flag"] = flag
     past = known.history(_dashed(flag), release)
     if past.gone is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kvlint.check import Evaluation, unknown_inputs
@@ -12,12 +12,12 @@ from kvlint.models.architecture import Architecture
 from kvlint.reports import origin
 from kvlint.reports.bar import memory_bar
 from kvlint.reports.json import plain
+from kvlint.ruleset.load import units
 from kvlint.ruleset.messages import clean, show
 from kvlint.sizing.server import DERIVED
-from kvlint.subjects import Admission, Server, ServerGroup
+from kvlint.subjects import SETTINGS, Admission, Server, ServerGroup
 
 Style = Callable[[str, str], str]
-HIDDEN = frozenset({"declared_window", "declared_max_output"})
 
 
 def document(evaluation: Evaluation) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def _shown(evaluation: Evaluation, path: str) -> bool:
 
 def _server(group: ServerGroup) -> dict[str, Any]:
     first = group.live[0]
-    names = dict.fromkeys(name for world in group.live for name in world.settings if name not in HIDDEN)
+    names = [name for name in SETTINGS if any(name in world.settings for world in group.live)]
     unknown: dict[str, str] = {}
     for world in group.live:
         unknown |= unknown_inputs(world)
@@ -49,7 +49,11 @@ def _server(group: ServerGroup) -> dict[str, Any]:
         "line": first.program.line,
         "model": _model(first),
         "names": list(first.names),
-        "settings": {name: _across(group, lambda world, name=name: world.settings.get(name)) for name in names},
+        "settings": {
+            name: found
+            for name in names
+            if (found := _across(group, lambda world, name=name: world.settings.get(name))) is not None
+        },
         "sizing": {
             name: found
             for name in DERIVED
@@ -140,11 +144,11 @@ def _server_lines(group: ServerGroup, style: Style) -> Iterator[str]:
     yield style(clean(group.id), "strong") + f"  {world.engine} {versions}"
     if len(group.live) > 1:
         yield f"  {len(group.live)} readings of this line, by version; shown: {origin.span_of(world.releases)}"
-    yield from _values(world.settings, world, style, skip=HIDDEN)
+    yield from _values({name: world.settings[name] for name in SETTINGS if name in world.settings}, style)
     derived = world.sizing.derived()
     if derived:
         yield "  " + style("derived", "frame")
-        yield from _values(derived, world, style)
+        yield from _values(derived, style)
     bar = memory_bar(world, style)
     if bar:
         yield from bar
@@ -155,8 +159,8 @@ def _server_lines(group: ServerGroup, style: Style) -> Iterator[str]:
             yield f"    {missing}: {clean(supply)}"
 
 
-def _values(values: Any, world: Server, style: Style, skip: frozenset[str] = frozenset()) -> Iterator[str]:
-    facts = [(name, value) for name, value in values.items() if isinstance(value, Fact) and name not in skip]
+def _values(values: Mapping[str, Any], style: Style) -> Iterator[str]:
+    facts = [(name, value) for name, value in values.items() if isinstance(value, Fact)]
     width = max((len(name) for name, _ in facts), default=0)
     for name, fact in facts:
         text = show(plain(_bare(fact.value)) if isinstance(fact.value, Architecture) else fact.value, unit_of(name))
@@ -164,9 +168,7 @@ def _values(values: Any, world: Server, style: Style, skip: frozenset[str] = fro
 
 
 def unit_of(name: str) -> str:
-    if name.endswith(("_bytes", "_bytes_per_token", "_bytes_per_sequence", "_per_device")):
-        return "bytes"
-    return {"tokens": "tokens", "requests": "ratio", "conversations": "ratio"}.get(DERIVED.get(name, ""), "count")
+    return units("server").get(name, "text")
 
 
 def _admission_lines(each: Admission, style: Style) -> Iterator[str]:
