@@ -169,34 +169,37 @@ def _alone(source: Source, actions: list[Action]) -> Iterator[list[Action]]:
 
 
 def _inside_blocks(source: Source, groups: list[list[Action]]) -> set[int]:
-    """The groups, by where they start, that have text of one block scalar before or after them on both sides.
+    """The groups, by where they start, that stand among the lines of a block scalar but not in line with its text.
 
-    A comment there would end the scalar, or set its indentation.
+    A comment there would end the scalar, set its indentation, or keep it from being folded.
     """
     inside: set[int] = set()
     spans = {_line_start(source, group[0].start): (group[0].start, group[-1].end) for group in groups}
-    waiting: list[int] = []
-    parent, indent = -1, -1  # of the block scalar that is open: indentation of its header's line, and of its text
+    waiting: list[tuple[int, int]] = []  # groups since the last line of text, with their columns
+    parent, indent, folded = (
+        -1,
+        -1,
+        False,
+    )  # of the block scalar that is open: its header line's and its text's indentation
     skip = 0
-    if not spans:
-        return inside
-    for start in source.line_starts:
+    for start in source.line_starts if spans else ():
         if start < skip:
             continue
         if start in spans:
-            waiting.append(spans[start][0])
+            waiting.append((spans[start][0], spans[start][0] - start))
             skip = spans[start][1]
             continue
         line = source.text[start : _line_end(source, start)].rstrip("\r\n")
         written = len(line) - len(line.lstrip(" "))
         if written == len(line):
             continue
-        if parent >= 0 and indent < 0 and written > parent:
-            indent = written
+        first = parent >= 0 and indent < 0 and written > parent
+        indent = written if first else indent
         if indent >= 0 and written >= indent:
-            inside.update(waiting)
+            inside.update(at for at, column in waiting if column < indent or (column > indent and (first or folded)))
         else:
             indent = -1
-            parent = written if _HEADER.search(line[-200:]) else -1
+            header = _HEADER.search(line[-200:])
+            parent, folded = (written, ">" in header[0].partition("#")[0]) if header else (-1, False)
         waiting.clear()
     return inside

@@ -33,7 +33,7 @@ def chunks(text: str) -> Iterator[tuple[int, int]]:
             yield start, at
             start = at
         bare = False
-    if not (bare and is_empty(text, start, len(text))):
+    if not bare or text[start:].strip():
         yield start, len(text)
 
 

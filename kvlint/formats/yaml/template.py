@@ -177,9 +177,12 @@ def _same(parts: list[Text], blot: Blot) -> bool:
 
 def _hole(parts: list[Text], source: Source, blot: Blot, folded: bool) -> bool:
     """Add a hole; whether the line break after it only continues the line."""
-    continued = folded or (bool(parts) and parts[-1].value.endswith("\\\n"))
-    parts.append(Text.unknown(source.span(blot.start, blot.end), REASON, SUPPLY, blot.splice))
-    return blot.alone and continued
+    before = "".join(part.value for part in parts[-3:])
+    place = source.span(blot.start, blot.end)
+    if folded and blot.alone and before and not before[-1].isspace():
+        parts.append(Text.at(" ", source.span(blot.start, blot.start)))
+    parts.append(Text.unknown(place, REASON, SUPPLY, blot.splice))
+    return blot.alone and (folded or before.rstrip(" \t").endswith("\\\n"))
 
 
 def _keep(parts: list[Text], text: Text, piece: Piece, start: int, end: int, glue: bool) -> bool:
