@@ -116,21 +116,17 @@ def classes(
     data = options(engine)
     words = tuple(args)
     loader = _once(load)
-    flags = tuple(dict.fromkeys([*_flags(words), *_file_flags(words, loader)]))
+    plain = (*(word.value for word in words), *_file_flags(words, loader))
     groups: dict[Any, list[str]] = {}
-    for release in releases:
-        at = entry(release) if callable(entry) else entry
-        groups.setdefault((at, dialects.signature(data, flags, release)), []).append(release)
+    entries = [(release, entry(release) if callable(entry) else entry) for release in releases]
+    for release, signature in dialects.signatures(data, plain, entries):
+        groups.setdefault(signature, []).append(release)
     read_one = dialects.of(engine)
     found = []
-    for (at, _), members in groups.items():
+    for (at, *_), members in groups.items():
         reading = read_one(data, members[-1], words, at, loader)
         found.append((tuple(members), replace(reading, release=members[-1])))
     return found
-
-
-def _flags(words: Iterable[Text]) -> list[str]:
-    return [word.value for word in words if word.value.startswith("-")]
 
 
 def _file_flags(words: Sequence[Text], load: Load) -> list[str]:

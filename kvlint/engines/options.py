@@ -117,6 +117,7 @@ class OptionSet:
     required: tuple[Option, ...]
     _sorted: list[str] = field(default_factory=list)
     _prefixes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    matches: dict[str, Any] = field(default_factory=dict)  # what a word is, kept by the dialects
 
     def starting(self, prefix: str) -> tuple[str, ...]:
         """The spellings that begin with `prefix`, sorted."""
@@ -157,7 +158,8 @@ class Options:
                 self._spellings.setdefault(spelling, []).append(option)
         self._sets: dict[tuple[str, str | None], OptionSet] = {}
         self._shapes: dict[tuple[str, str], Shape | None] = {}
-        self.outcomes: dict[tuple[str, str], Any] = {}  # what a word resolves to, by release: kept by the dialects
+        self._guards: dict[str, tuple[Mapping[str, Any], ...]] = {}
+        self.outcomes: dict[tuple[Any, ...], Any] = {}  # what a word resolves to, by release: kept by the dialects
 
     def at(self, release: str, entry: str | None = None) -> OptionSet:
         """The options that stand at `release`.  `entry`: those that only another entry point has are left out."""
@@ -244,15 +246,18 @@ class Options:
         span = self.dialect.get(name)
         return span is not None and self._within(span[0], span[1], release)
 
-    def habits(self, release: str) -> tuple[Any, ...]:
-        """What decides a reading besides the options themselves; releases with equal habits may differ in options only."""
-        features = tuple(name for name in self.dialect if self.feature(name, release))
-        guards = self.guards_at(release)
-        ends = tuple(self.default(dest, release) for guard in guards for dest in guard.get("at_most", ()))
-        return features, tuple(id(guard) for guard in guards), ends
+    def features(self, release: str) -> frozenset[str]:
+        """The habits of the parser at `release`, by name."""
+        return frozenset(name for name in self.dialect if self.feature(name, release))
 
     def guards_at(self, release: str) -> tuple[Mapping[str, Any], ...]:
         """The conditions on several options that hold at `release`: those whose options all stand."""
+        found = self._guards.get(release)
+        if found is None:
+            found = self._guards[release] = self._guards_of(release)
+        return found
+
+    def _guards_of(self, release: str) -> tuple[Mapping[str, Any], ...]:
         dests = {option.dest for option in self.at(release).options}
         named = ("given", "needs", "forbids")
         return tuple(

@@ -320,11 +320,34 @@ def on_off_auto(text: str) -> bool | str:
 
 
 def float_list(text: str) -> list[float]:
-    return [leading_float(part) if part else 0.0 for part in re.split(r"[,/]+", text)]
+    return [leading_float(part) for part in re.split(r"[,/]+", text)]
 
 
 def int_list(text: str) -> list[int]:
     return [leading_int(part) for part in re.split(r"[,/]+", text)]
+
+
+def kv_override(text: str) -> str:
+    """llama-server: KEY=TYPE:VALUE, several with commas."""
+    for item in text.split(","):
+        if not re.match(r"[^=]{1,127}=(int:\s*[+-]?\d|float:|bool:(true|false)$|str:)", item):
+            raise Malformed("KEY=TYPE:VALUE, TYPE one of int, float, bool, str")
+    return text
+
+
+def tensor_override(text: str) -> str:
+    """llama-server: PATTERN=BUFFER, several with commas."""
+    if not all("=" in item for item in text.split(",")):
+        raise Malformed("PATTERN=BUFFER")
+    return text
+
+
+def scaled_files(text: str) -> list[tuple[str, float]]:
+    """llama-server: FILE:SCALE, several with commas."""
+    parts = [item.split(":") for item in text.split(",")]
+    if any(len(part) != 2 for part in parts):
+        raise Malformed("FILE:SCALE")
+    return [(name, leading_float(scale)) for name, scale in parts]
 
 
 def click_bool(text: str) -> bool:
@@ -371,6 +394,9 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "on_off": on_off,
     "on_off_auto": on_off_auto,
     "float_list": float_list,
+    "kv_override": kv_override,
+    "tensor_override": tensor_override,
+    "scaled_files": scaled_files,
     "int_list": int_list,
     "click_bool": click_bool,
 }

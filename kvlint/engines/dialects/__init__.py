@@ -34,43 +34,96 @@ def of(engine: str) -> Read:
     return reader
 
 
-def signature(options: Options, flags: Iterable[str], release: str) -> tuple[Any, ...]:
-    """What decides how `release` reads a list with these words.  Equal signatures give equal readings."""
-    cache = options.outcomes
-    base = cache.get(("", release))
+_RELEVANT = (
+    # Habits of a parser that matter only to lists with such a word.
+    (re.compile(r"-O"), {"level", "mode", "optimization"}),
+    (re.compile(r"-O|--?c"), {"compilation_number"}),
+    (re.compile(r"[^{]*\{"), {"json_human"}),
+    (re.compile(r"--?[^=.]*\."), {"dotted", "dotted_append", "dotted_human", "level", "mode"}),
+    (
+        re.compile(r"--config"),
+        {"config", "config_bool", "config_entry", "config_list", "config_lists_refused", "config_map"},
+    ),
+    (re.compile(r"--config"), {"config_model", "config_no"}),
+    (re.compile(r"--model"), {"model_refused", "model_moved"}),
+    (re.compile(r"--serve"), {"served_name_needs_model"}),
+    (re.compile(r"--help="), {"help_keyword"}),
+)
+_ALWAYS = {"positional_model", "literal_model_path"}
+
+
+def kind_of(entry: str | None) -> str:
+    """Which of an engine's parsers an entry point leads to: a module's own, or that of `serve`."""
+    return "api_server" if entry is not None and entry.endswith("api_server") else "serve"
+
+
+def signatures(options: Options, words: tuple[str, ...], at: Iterable[tuple[str, str | None]]) -> list[tuple[str, Any]]:
+    """For each release (with its entry point) what decides how it reads a list with these words.
+
+    Equal signatures give equal readings.  `words`: the list in its order, then whatever a file may bring in.
+    """
+    wanted = set(_ALWAYS)
+    for pattern, names in _RELEVANT:
+        if any(pattern.match(word) for word in words):
+            wanted |= names
+    if words and not words[0].startswith("-"):
+        wanted.discard("served_name_needs_model")
+    flags = tuple((word, words[i + 1 : i + 2]) for i, word in enumerate(words) if word.startswith("-"))
+    dashed = tuple(flag.partition("=")[0].replace("_", "-") for flag, _ in flags)
+    found = []
+    for release, entry in at:
+        features, guards, base = _base(options, release, entry)
+        touched = tuple(i for i, name in guards if name is None or any(name.startswith(flag) for flag in dashed))
+        outcomes = tuple(_outcome(options, flag, following, release, entry) for flag, following in flags)
+        found.append((release, (entry, base, features & wanted, touched, outcomes)))
+    return found
+
+
+def _base(options: Options, release: str, entry: str | None) -> tuple[Any, ...]:
+    """Habits, guards with the flag that wakes each, and what is missed when it is absent."""
+    base: tuple[Any, ...] | None = options.outcomes.get(("", release, entry))
     if base is None:
-        table = options.at(release)
-        syntaxes = tuple(option.syntax for option in (*table.positionals, *table.required))
-        base = cache[("", release)] = (options.habits(release), syntaxes)
-    found = [base]
-    for flag in flags:
-        key = (flag, release)
-        outcome = cache.get(key)
-        if outcome is None:
-            if len(cache) > 50_000:
-                cache.clear()
-            outcome = cache[key] = _outcome(options, flag, release)
-        found.append(outcome)
-    return tuple(found)
+        table = options.at(release, kind_of(entry))
+        guards = options.guards_at(release)
+        woken = tuple((id(g), "--" + g["given"].replace("_", "-") if "given" in g else None) for g in guards)
+        ends = tuple(options.default(dest, release) for guard in guards for dest in guard.get("at_most", ()))
+        places = tuple((o.dest, o.nargs, o.type) for o in (*table.positionals, *table.required))
+        base = options.outcomes[("", release, entry)] = (options.features(release), woken, (ends, places))
+    return base
 
 
-def _outcome(options: Options, flag: str, release: str) -> Any:
-    from kvlint.engines.dialects.python import optional
+def _outcome(options: Options, flag: str, following: tuple[str, ...], release: str, entry: str | None) -> Any:
+    key = (flag, following, release, entry)
+    outcome = options.outcomes.get(key)
+    if outcome is None:
+        if len(options.outcomes) > 50_000:
+            options.outcomes.clear()
+        outcome = options.outcomes[key] = _resolve(options, flag, following, release, entry)
+    return outcome
 
-    table = options.at(release)
+
+def _resolve(options: Options, flag: str, following: tuple[str, ...], release: str, entry: str | None) -> Any:
+    """What the word means, and what its value becomes where it takes one."""
+    from kvlint.engines.dialects.common import effect
+    from kvlint.engines.dialects.python import matched
+
+    table = options.at(release, kind_of(entry))
     name = re.split(r"[.=]", flag, maxsplit=1)[0]
     dashed = name.replace("_", "-") if name.startswith("--") else name
-    shapes: list[Any] = ["CompilationConfig"] if flag.startswith("-O") else []
     found: list[Any] = []
+    if flag.startswith("-O"):
+        found.append(options.shape("CompilationConfig", release))
+    explicit = flag.partition("=")[2:] if "=" in flag else following
     for spelling in dict.fromkeys((flag, name, dashed)):
-        match = optional(table, spelling)
+        match = matched(table, spelling)
         if match is None or (match.option is None and not match.candidates):
-            found.append(options.history(spelling, release).gone is not None)
-            continue
-        records = [match.option] if match.option else [table.by_spelling[s] for s in match.candidates]
-        shapes += [record.type[len("json:") :] for record in records if record.type.startswith("json:")]
-        found.append((match.spelling, *(record.syntax for record in records)))
-    return (*found, *(options.shape(name, release) for name in shapes))
+            gone = options.history(spelling, release).gone is not None
+            found.append((gone, gone and all(record.nargs != 0 for record in options.known(spelling))))
+        elif match.option is None:
+            found.append(tuple((s, table.by_spelling[s].nargs == 0) for s in match.candidates))
+        else:
+            found.append((match.spelling, match.at, effect(options, release, match.option, match.spelling, explicit)))
+    return tuple(found)
 
 
 def file_flags(text: str) -> list[str]:

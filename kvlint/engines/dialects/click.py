@@ -81,4 +81,4 @@ def _unknown(sheet: Sheet, table: OptionSet, words: list[Word], at: int, name: s
         return at + 1
     sheet.object(CONSUME, "unknown-flag", word.text, flag=name)
     follows = not equals and at + 1 < len(words) and not words[at + 1].value.startswith("-")
-    return at + 2 if follows and table.by_spelling else at + 1
+    return at + 2 if follows else at + 1

@@ -75,7 +75,7 @@ class Sheet:
         if option.nargs == 0:
             return not option.turns_off(spelling)
         if not texts:
-            return option.const
+            return [] if option.nargs == "*" else option.const
         typed = [self.convert(option, text, value, spelling) for text, value in zip(texts, raw, strict=True)]
         if option.action == "append":
             before = self.settings.get(option.dest)
@@ -115,6 +115,30 @@ class Sheet:
         return Reading(
             self.release, tuple(self.given), tuple(self.positionals), problems, self.settings, tuple(self.open)
         )
+
+
+def effect(options: Options, release: str, option: Option, spelling: str, words: Sequence[str]) -> Any:
+    """What decides the outcome of `option` followed by `words`; equal for records that differ in nothing that shows."""
+    if option.nargs == 0 and option.action in ("store_true", "BooleanOptionalAction"):
+        return option.dest, option.turns_off(spelling)
+    whole = tuple(repr(getattr(option, name)) for name in _DECISIVE)
+    if option.type.startswith("json:"):
+        return whole, options.shape(option.type[len("json:") :], release)
+    if option.nargs is not None or option.action != "store" or len(words) != 1 or HOLE in words[0] or "." in spelling:
+        return whole
+    try:
+        value = value_of(options, release, option, words[0])
+    except values.Malformed:
+        return whole
+    allowed = option.choices is None or value in option.choices or (value is None and option.optional)
+    kept = not option.limits or within(option.limits, value)
+    late = (not option.range or within(option.range, value)) and (option.later is None or value in option.later)
+    return (option.dest, repr(value)) if allowed and kept and late else whole
+
+
+_DECISIVE = (
+    "dest", "type", "nargs", "action", "choices", "const", "optional", "limits", "range", "later",
+)  # fmt: skip
 
 
 def value_of(options: Options, release: str, option: Option, raw: str) -> Any:
@@ -187,7 +211,7 @@ def check_guards(sheet: Sheet) -> None:
         if "given" in guard:
             _guard_pair(sheet, guard)
         elif "at_most" in guard:
-            _guard_order(sheet, *guard["at_most"])
+            _guard_order(sheet, guard["at_most"][0], guard["at_most"][1], bool(guard.get("both")))
         elif "one_of" in guard and not sheet.open and not any(_set(sheet, dest) for dest in guard["one_of"]):
             _missing(sheet, guard["one_of"])
 
@@ -210,11 +234,12 @@ def _guard_pair(sheet: Sheet, guard: Mapping[str, Any]) -> None:
         )
 
 
-def _guard_order(sheet: Sheet, lower: str, upper: str) -> None:
+def _guard_order(sheet: Sheet, lower: str, upper: str, both: bool) -> None:
+    """`both`: judged only where both are given, since a default is worked out later."""
     ends = []
     for dest in (lower, upper):
         given = sheet.settings.get(dest)
-        if given is None and sheet.open:
+        if given is None and (both or sheet.open):
             return
         ends.append(given.typed if given else sheet.options.default(dest, sheet.release))
     if all(isinstance(end, (int, float)) for end in ends) and ends[0] > ends[1]:

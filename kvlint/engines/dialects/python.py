@@ -57,6 +57,17 @@ def optional(table: OptionSet, word: str) -> Match | None:
     return Match(None, word)
 
 
+def matched(table: OptionSet, word: str) -> Match | None:
+    """`optional`, remembered."""
+    known = table.matches
+    if word not in known:
+        if len(known) > 4096:
+            known.clear()
+        known[word] = optional(table, word)
+    found: Match | None = known[word]
+    return found
+
+
 def _candidates(table: OptionSet, word: str, equals: int) -> list[Match]:
     if word.startswith("--"):
         prefix = word[:equals] if equals > 0 else word
@@ -107,7 +118,9 @@ class Run:
                 return "S"
             if value[0] == "-" and HOLE in value.partition("=")[0]:
                 return "S"
-        match = optional(self.table, value)
+        if not value.startswith("-"):
+            return "A"
+        match = matched(self.table, value)
         if match is None:
             return "A"
         self.matches[at] = match
@@ -176,6 +189,10 @@ class Run:
         self.seen.add(option.syntax)
         if not words:
             return
+        for word in words:
+            flag = word.value.partition(" ")[0]
+            if flag.startswith("-") and optional(self.table, flag):
+                self.sheet.object(EXTRA, "joined-argument", word.text, stage="note", flag=flag, taken_as=option.dest)
         self.sheet.positionals += [word.text for word in words]
         self.sheet.give(option, words[0], option.dest, [word.text for word in words], [word.value for word in words])
 
@@ -184,7 +201,7 @@ class Run:
         if match.option is None:
             return self._unknown(at, match)
         option = match.option
-        if option.action == "help":
+        if option.action == "help" and match.at is None:
             self.sheet.object(CONSUME, "help", word.text, option=option, flag=match.spelling)
             self.stopped = True
             return at
@@ -275,12 +292,17 @@ class Run:
             history = self.sheet.options.history(flag, self.sheet.release)
             kind = "removed-flag" if history.gone else "unknown-flag"
             self.sheet.object(EXTRA, kind, word.text, flag=flag)
-        elif word.value.startswith("-") and " " in word.value and optional(self.table, word.value.split()[0]):
-            self.sheet.object(EXTRA, "joined-argument", word.text, flag=word.value.split()[0])
+        elif word.value.startswith("-") and " " in word.value:
+            self.sheet.object(EXTRA, "joined-argument", word.text, flag=word.value.split()[0].partition("=")[0])
         elif word.value.startswith(HOLE):
             self._open(at)
-        else:
+        elif not self._follows_unknown(at):
             self.sheet.object(EXTRA, "stray-argument", word.text, after=self._flag_before(at))
+
+    def _follows_unknown(self, at: int) -> bool:
+        """The word behind an unknown flag is taken for its value."""
+        before = at - 1
+        return before in self.extras and self.kinds[before] == "O" and "=" not in self.words[before].value
 
     def _flag_before(self, at: int) -> str | None:
         """The option or unknown flag that the stray word follows."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from kvlint.engines import values
 from kvlint.engines.argparse import Load, Reading
+from kvlint.engines.dialects import kind_of
 from kvlint.engines.dialects.common import AFTER, BEFORE, Sheet, Word, words_of
 from kvlint.engines.dialects.configfile import Entry, Unreadable, entries
 from kvlint.engines.dialects.python import parse
@@ -24,7 +25,7 @@ _LEVELS = ("0", "1", "2", "3")
 
 
 def read(options: Options, release: str, args: tuple[Text, ...], entry: str | None, load: Load) -> Reading:
-    run = Flexible(options, release, "api_server" if entry and entry.endswith("api_server") else "serve", load)
+    run = Flexible(options, release, kind_of(entry), load)
     return run.read(words_of(args))
 
 
@@ -184,10 +185,12 @@ class Flexible:
         found: list[Word] = []
         for at, word in enumerate(words):
             value = word.value
-            if value.startswith("--help=") and self.has("help_keyword"):
+            if not value.startswith("-"):
+                found.append(word)
+            elif value.startswith("--help=") and self.has("help_keyword"):
                 found.append(word._replace(value="--help"))
             elif value.startswith("--"):
-                found.append(word._replace(value=self._dashed(value)))
+                found.append(word._replace(value=self._dashed(value)) if "_" in value else word)
             elif value.startswith("-O") and self.has("dotted"):
                 found += self._optimization(word, words[at + 1].value if at + 1 < len(words) else None)
             else:
@@ -220,6 +223,8 @@ class Flexible:
 
     def _merge_dotted(self, words: list[Word]) -> list[Word]:
         """`--a.b.c value` joins into one JSON word for `--a`, placed at the end."""
+        if not any("." in word.value and word.value.startswith("-") for word in words):
+            return words
         plain: list[Word] = []
         merged: dict[str, tuple[Word, Word, dict[str, Any]]] = {}
         at = 0
