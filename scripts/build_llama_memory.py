@@ -1,6 +1,6 @@
-"""Compile data/engines/llama-server.memory.toml to kvlint/_data/llama_memory.json.
+"""Compile data/engines/llama-server.memory.toml and ollama.memory.toml to kvlint/_data/llama_memory.json and ollama_memory.json.
 
-Run after every change of the source; `--check` only compares, for the test that the two agree.
+Run after every change of a source; `--check` only compares, for the test that they agree.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "data/engines/llama-server.memory.toml"
-TARGET = ROOT / "kvlint/_data/llama_memory.json"
+FILES = {
+    ROOT / "data/engines/llama-server.memory.toml": ROOT / "kvlint/_data/llama_memory.json",
+    ROOT / "data/engines/ollama.memory.toml": ROOT / "kvlint/_data/ollama_memory.json",
+}
 
 
-def compiled(source: Path = SOURCE) -> str:
+def compiled(source: Path) -> str:
     """The JSON text: rules as lists of [from, to, value], without their prose."""
     data: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
     rules = {
@@ -31,10 +33,13 @@ def compiled(source: Path = SOURCE) -> str:
 
 
 def main() -> int:
-    text = compiled()
+    texts = {target: compiled(source) for source, target in FILES.items()}
     if "--check" in sys.argv[1:]:
-        return 0 if TARGET.is_file() and TARGET.read_text(encoding="utf-8") == text else 1
-    TARGET.write_text(text, encoding="utf-8")
+        return int(
+            any(not target.is_file() or target.read_text(encoding="utf-8") != text for target, text in texts.items())
+        )
+    for target, text in texts.items():
+        target.write_text(text, encoding="utf-8")
     return 0
 
 
