@@ -1,0 +1,487 @@
+"""The functions of Nix itself, as far as they are pure.  Each takes the evaluator, the place of the call, and its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cmp_to_key
+from math import ceil, floor
+from typing import TYPE_CHECKING
+
+from kvlint.formats import nix_outside
+from kvlint.formats.nix_coerce import equal, integer, json_text, less, to_text, truth
+from kvlint.formats.nix_json import from_json
+from kvlint.formats.nix_numbers import arithmetic
+from kvlint.formats.nix_operators import concatenated
+from kvlint.formats.nix_strings import STRING_BUILTINS
+from kvlint.formats.nix_syntax import Variable
+from kvlint.formats.nix_values import (
+    Attrs,
+    Bool,
+    Closure,
+    Int,
+    Items,
+    Library,
+    Null,
+    Outside,
+    Primitive,
+    Property,
+    Run,
+    Slot,
+    Splice,
+    Str,
+    Stuck,
+    Thunk,
+    Unknown,
+    Value,
+    done,
+    failed,
+    kind_of,
+    opaque,
+)
+from kvlint.source import Span, Text
+from kvlint.tree import Opaque
+
+if TYPE_CHECKING:
+    from kvlint.formats.nix_evaluate import Evaluator
+
+MAX_ITEMS = 20_000
+
+
+def to_string(ev: Evaluator, span: Span, value: Thunk) -> Value:
+    return Str(to_text(ev, ev.either(ev.force(value)), span, more=True, copy=False, thunk=value))
+
+
+def to_json(ev: Evaluator, span: Span, value: Thunk) -> Value:
+    return Str(json_text(ev, value, span))
+
+
+def fail(ev: Evaluator, span: Span, message: Thunk) -> Value:
+    raise failed(span, "the expression throws an error")
+
+
+def trace(ev: Evaluator, span: Span, message: Thunk, value: Thunk) -> Value:
+    return ev.force(value)
+
+
+def seq(ev: Evaluator, span: Span, first: Thunk, value: Thunk) -> Value:
+    ev.whole(first)
+    return ev.force(value)
+
+
+def deep_seq(ev: Evaluator, span: Span, first: Thunk, value: Thunk) -> Value:
+    _deep(ev, first, span)
+    return ev.force(value)
+
+
+def _deep(ev: Evaluator, thunk: Thunk, span: Span) -> None:
+    value = ev.whole(thunk)
+    with ev.deeper(span):
+        if isinstance(value, Items):
+            for item in ev.closed(value):
+                _deep(ev, item, span)
+        elif isinstance(value, Attrs):
+            for name in ev.names(value, span):
+                _deep(ev, value.slots[name].value, span)
+
+
+def try_eval(ev: Evaluator, span: Span, value: Thunk) -> Value:
+    """Known only where the value is: a failure may be one that tryEval does not catch."""
+    ev.whole(value)
+    success = done(truth(True, span), span)
+    return make_set({"success": success, "value": value}, span)
+
+
+def make_set(values: dict[str, Thunk], span: Span) -> Attrs:
+    return Attrs({name: Slot(Text.at(name, span), span, thunk) for name, thunk in values.items()})
+
+
+# Numbers
+
+
+def _operator(sign: str) -> Run:
+    def run(ev: Evaluator, span: Span, a: Thunk, b: Thunk) -> Value:
+        return arithmetic(sign, ev.number_of(a), ev.number_of(b), span)
+
+    return run
+
+
+def _rounded(how: Callable[[float], int]) -> Run:
+    def run(ev: Evaluator, span: Span, value: Thunk) -> Value:
+        number = ev.number_of(value)
+        if isinstance(number, Int) and abs(number.value) < 2**53:
+            return number
+        if isinstance(number, Int) or abs(number.value) >= 2**63:
+            raise Stuck(Opaque(span, "the number is too large to be rounded exactly"))
+        return integer(how(number.value), span, number.text)
+
+    return run
+
+
+def _bits(how: Callable[[int, int], int]) -> Run:
+    def run(ev: Evaluator, span: Span, a: Thunk, b: Thunk) -> Value:
+        left, right = ev.number_of(a), ev.number_of(b)
+        return integer(how(ev.int_of(a), ev.int_of(b)), span, left.text, right.text)
+
+    return run
+
+
+def less_than(ev: Evaluator, span: Span, a: Thunk, b: Thunk) -> Value:
+    return truth(less(ev, a, b, span), span)
+
+
+# Types
+
+
+def _is(*kinds: str) -> Run:
+    def run(ev: Evaluator, span: Span, value: Thunk) -> Value:
+        return truth(_kind(ev, value, span) in kinds, span)
+
+    return run
+
+
+def _kind(ev: Evaluator, thunk: Thunk, span: Span) -> str:
+    value = ev.whole(thunk)
+    if isinstance(value, (Property, Outside)):
+        raise Stuck(Opaque(span, "the type of the value is not known"))
+    return kind_of(value)
+
+
+def type_of(ev: Evaluator, span: Span, value: Thunk) -> Value:
+    return Str(Text.at(_kind(ev, value, span), span))
+
+
+# Lists
+
+
+def length(ev: Evaluator, span: Span, items: Thunk) -> Value:
+    return integer(len(ev.list_of(items)), span)
+
+
+def head(ev: Evaluator, span: Span, items: Thunk) -> Value:
+    return _element(ev, span, items, 0)
+
+
+def elem_at(ev: Evaluator, span: Span, items: Thunk, index: Thunk) -> Value:
+    return _element(ev, span, items, ev.int_of(index))
+
+
+def _element(ev: Evaluator, span: Span, items: Thunk, index: int) -> Value:
+    found = ev.items_of(items).items
+    for item in found[: index + 1]:
+        if isinstance(item, Splice):
+            raise Stuck(opaque(item.unknown))
+    if not 0 <= index < len(found):
+        raise failed(span, "the list has no such item")
+    item = found[index]
+    assert isinstance(item, Thunk)
+    return ev.force(item)
+
+
+def tail(ev: Evaluator, span: Span, items: Thunk) -> Value:
+    found = ev.items_of(items).items
+    if not found:
+        raise failed(span, "the list is empty")
+    if isinstance(found[0], Splice):
+        raise Stuck(opaque(found[0].unknown))
+    return Items(found[1:])
+
+
+def map_list(ev: Evaluator, span: Span, function: Thunk, items: Thunk) -> Value:
+    found = ev.items_of(items).items
+    ev.spend(len(found))
+    return Items(tuple(i if isinstance(i, Splice) else ev.later(function, i, span=i.span) for i in found))
+
+
+def filter_list(ev: Evaluator, span: Span, keep: Thunk, items: Thunk) -> Value:
+    kept: list[Thunk | Splice] = []
+    for item in ev.items_of(items).items:
+        if isinstance(item, Splice):
+            kept.append(item)
+            continue
+        answer = ev.either(ev.force(ev.later(keep, item, span=span)))
+        if isinstance(answer, (Opaque, Outside)):
+            kept.append(Splice(answer, (item,)))
+        elif not isinstance(answer, Bool):
+            raise ev.wrong(answer, "bool", span)
+        elif answer.value:
+            kept.append(item)
+    return Items(tuple(kept))
+
+
+def concat_lists(ev: Evaluator, span: Span, lists: Thunk) -> Value:
+    found = ev.list_of(lists)
+    return concatenated(ev, list(found), span)
+
+
+def concat_map(ev: Evaluator, span: Span, function: Thunk, items: Thunk) -> Value:
+    return concatenated(ev, [ev.later(function, item, span=item.span) for item in ev.list_of(items)], span)
+
+
+def elem(ev: Evaluator, span: Span, value: Thunk, items: Thunk) -> Value:
+    return truth(any(equal(ev, value, item, span) for item in ev.list_of(items)), span)
+
+
+def _some(wanted: bool) -> Run:
+    def run(ev: Evaluator, span: Span, test: Thunk, items: Thunk) -> Value:
+        for item in ev.list_of(items):
+            if ev.bool_of(ev.later(test, item, span=span)) == wanted:
+                return truth(wanted, span)
+        return truth(not wanted, span)
+
+    return run
+
+
+def fold(ev: Evaluator, span: Span, function: Thunk, start: Thunk, items: Thunk) -> Value:
+    """`foldl'`: the accumulator is forced on the way."""
+    result = start
+    for item in ev.list_of(items):
+        result = ev.later(function, result, item, span=span)
+        ev.known(result)
+    return ev.force(result)
+
+
+def gen_list(ev: Evaluator, span: Span, function: Thunk, count: Thunk) -> Value:
+    number = ev.int_of(count)
+    if number < 0:
+        raise failed(span, "a list cannot have a negative length")
+    if number > MAX_ITEMS:
+        raise Stuck(Opaque(span, "the list is too long to be evaluated"))
+    ev.spend(number)
+    return Items(tuple(ev.later(function, done(integer(i, span), span), span=span) for i in range(number)))
+
+
+def sort(ev: Evaluator, span: Span, before: Thunk, items: Thunk) -> Value:
+    """Stable; a comparison that holds both ways is stuck, since releases of Nix then order differently."""
+    found = ev.list_of(items)
+
+    def compare(a: Thunk, b: Thunk) -> int:
+        forth = ev.bool_of(ev.later(before, a, b, span=span))
+        back = ev.bool_of(ev.later(before, b, a, span=span))
+        if forth and back:
+            raise Stuck(Opaque(span, "the comparison does not order the list"))
+        return -1 if forth else int(back)
+
+    ordered = sorted(found, key=cmp_to_key(compare))
+    return Items(tuple(ordered))
+
+
+def partition(ev: Evaluator, span: Span, test: Thunk, items: Thunk) -> Value:
+    parts: tuple[list[Thunk], list[Thunk]] = ([], [])
+    for item in ev.list_of(items):
+        parts[ev.bool_of(ev.later(test, item, span=span))].append(item)
+    wrong, right = (done(Items(tuple(part)), span) for part in parts)
+    return make_set({"right": right, "wrong": wrong}, span)
+
+
+def group_by(ev: Evaluator, span: Span, function: Thunk, items: Thunk) -> Value:
+    groups: dict[str, list[Thunk]] = {}
+    for item in ev.list_of(items):
+        groups.setdefault(ev.string_of(ev.later(function, item, span=span)), []).append(item)
+    return make_set({name: done(Items(tuple(found)), span) for name, found in groups.items()}, span)
+
+
+# Sets
+
+
+def attr_names(ev: Evaluator, span: Span, value: Thunk) -> Value:
+    found = ev.attrs_of(value)
+    names = ev.names(found, span)
+    return Items(tuple(done(Str(found.slots[name].key), found.slots[name].key_span) for name in names))
+
+
+def attr_values(ev: Evaluator, span: Span, value: Thunk) -> Value:
+    found = ev.attrs_of(value)
+    return Items(tuple(found.slots[name].value for name in ev.names(found, span)))
+
+
+def get_attr(ev: Evaluator, span: Span, name: Thunk, value: Thunk) -> Value:
+    wanted = ev.string_of(name)
+    found = ev.attribute(ev.known_or_outside(value), wanted, span)
+    if found is None:
+        raise failed(span, f"attribute {wanted!r} is missing")
+    return ev.force(found)
+
+
+def has_attr(ev: Evaluator, span: Span, name: Thunk, value: Thunk) -> Value:
+    return truth(ev.attribute(ev.attrs_of(value), ev.string_of(name), span) is not None, span)
+
+
+def remove_attrs(ev: Evaluator, span: Span, value: Thunk, names: Thunk) -> Value:
+    found = ev.attrs_of(value)
+    gone = {ev.string_of(name) for name in ev.list_of(names)}
+    return Attrs({name: slot for name, slot in found.slots.items() if name not in gone}, found.open)
+
+
+def intersect_attrs(ev: Evaluator, span: Span, a: Thunk, b: Thunk) -> Value:
+    left, right = ev.attrs_of(a), ev.attrs_of(b)
+    names = set(ev.names(left, span))
+    ev.names(right, span)
+    return Attrs({name: slot for name, slot in right.slots.items() if name in names})
+
+
+def map_attrs(ev: Evaluator, span: Span, function: Thunk, value: Thunk) -> Value:
+    found = ev.attrs_of(value)
+    ev.spend(len(found.slots))
+    slots = {}
+    for name, slot in found.slots.items():
+        key = done(Str(slot.key), slot.key_span)
+        result = ev.later(function, key, slot.value, span=slot.value.span)
+        slots[name] = Slot(slot.key, slot.key_span, result, slot.maybe)
+    return Attrs(slots, found.open)
+
+
+def list_to_attrs(ev: Evaluator, span: Span, items: Thunk) -> Value:
+    slots: dict[str, Slot] = {}
+    unknown: list[Unknown] = []
+    for item in ev.items_of(items).items:
+        if isinstance(item, Splice):
+            raise Stuck(opaque(item.unknown))
+        pair = ev.attrs_of(item)
+        name, value = ev.attribute(pair, "name"), ev.attribute(pair, "value")
+        if name is None or value is None:
+            raise failed(span, "an item lacks its name or value")
+        key = ev.text_of(name)
+        if key.holes:
+            unknown.append(Opaque(name.span, key.holes[0].reason, key.holes[0].supply))
+        else:
+            slots.setdefault(key.value, Slot(key, name.span, value))
+    if unknown and slots:
+        raise Stuck(opaque(unknown[0]))
+    return Attrs(slots, tuple(unknown))
+
+
+def cat_attrs(ev: Evaluator, span: Span, name: Thunk, items: Thunk) -> Value:
+    wanted = ev.string_of(name)
+    found = [ev.attribute(ev.attrs_of(item), wanted, span) for item in ev.list_of(items)]
+    return Items(tuple(value for value in found if value is not None))
+
+
+def zip_attrs_with(ev: Evaluator, span: Span, function: Thunk, items: Thunk) -> Value:
+    groups: dict[str, list[Thunk]] = {}
+    keys: dict[str, Slot] = {}
+    for item in ev.list_of(items):
+        value = ev.attrs_of(item)
+        for name in ev.names(value, span):
+            groups.setdefault(name, []).append(value.slots[name].value)
+            keys.setdefault(name, value.slots[name])
+    slots = {}
+    for name, found in groups.items():
+        slot = keys[name]
+        arguments = done(Str(slot.key), slot.key_span), done(Items(tuple(found)), span)
+        slots[name] = Slot(slot.key, slot.key_span, ev.later(function, *arguments, span=span))
+    return Attrs(slots)
+
+
+def function_args(ev: Evaluator, span: Span, function: Thunk) -> Value:
+    value = ev.known(function)
+    if not isinstance(value, Closure):
+        raise Stuck(Opaque(span, "the arguments of the function are not known"))
+    formals = value.function.formals or ()
+    return make_set({f.name: done(truth(f.default is not None, f.span), f.span) for f in formals}, span)
+
+
+_TABLE: dict[str, tuple[int, Run]] = {
+    "abort": (1, fail),
+    "add": (2, _operator("+")),
+    "addErrorContext": (2, trace),
+    "all": (2, _some(False)),
+    "any": (2, _some(True)),
+    "attrNames": (1, attr_names),
+    "attrValues": (1, attr_values),
+    "bitAnd": (2, _bits(int.__and__)),
+    "bitOr": (2, _bits(int.__or__)),
+    "bitXor": (2, _bits(int.__xor__)),
+    "catAttrs": (2, cat_attrs),
+    "ceil": (1, _rounded(ceil)),
+    "concatLists": (1, concat_lists),
+    "concatMap": (2, concat_map),
+    "deepSeq": (2, deep_seq),
+    "div": (2, _operator("/")),
+    "elem": (2, elem),
+    "elemAt": (2, elem_at),
+    "filter": (2, filter_list),
+    "floor": (1, _rounded(floor)),
+    "foldl'": (3, fold),
+    "fromJSON": (1, from_json),
+    "functionArgs": (1, function_args),
+    "genList": (2, gen_list),
+    "getAttr": (2, get_attr),
+    "groupBy": (2, group_by),
+    "hasAttr": (2, has_attr),
+    "head": (1, head),
+    "import": (1, lambda ev, span, path: nix_outside.load(ev, path, span)),
+    "intersectAttrs": (2, intersect_attrs),
+    "isAttrs": (1, _is("set")),
+    "isBool": (1, _is("bool")),
+    "isFloat": (1, _is("float")),
+    "isFunction": (1, _is("lambda")),
+    "isInt": (1, _is("int")),
+    "isList": (1, _is("list")),
+    "isNull": (1, _is("null")),
+    "isPath": (1, _is("path")),
+    "isString": (1, _is("string")),
+    "length": (1, length),
+    "lessThan": (2, less_than),
+    "listToAttrs": (1, list_to_attrs),
+    "map": (2, map_list),
+    "mapAttrs": (2, map_attrs),
+    "mul": (2, _operator("*")),
+    "partition": (2, partition),
+    "readFile": (1, lambda ev, span, path: Str(nix_outside.source_of(ev, path, span))),
+    "removeAttrs": (2, remove_attrs),
+    "seq": (2, seq),
+    "sort": (2, sort),
+    "sub": (2, _operator("-")),
+    "tail": (1, tail),
+    "throw": (1, fail),
+    "toJSON": (1, to_json),
+    "toString": (1, to_string),
+    "trace": (2, trace),
+    "traceVerbose": (2, trace),
+    "tryEval": (1, try_eval),
+    "typeOf": (1, type_of),
+    "zipAttrsWith": (2, zip_attrs_with),
+    **STRING_BUILTINS,
+}
+BUILTINS = {name: Primitive(name, arity, run) for name, (arity, run) in _TABLE.items()}
+# What Nix puts in scope without `builtins.`.
+_GLOBAL = ("abort", "baseNameOf", "dirOf", "import", "isNull", "map", "removeAttrs", "throw", "toString")
+_OUTSIDE = (
+    "derivation",
+    "fetchGit",
+    "fetchMercurial",
+    "fetchTarball",
+    "fetchTree",
+    "placeholder",
+    "fromTOML",
+    "scopedImport",
+)
+
+
+def global_value(expr: Variable) -> Value | None:
+    """What a name means where nothing binds it: a builtin that needs no prefix."""
+    name = expr.name
+    if name == "null":
+        return Null(Text.of(expr.source, expr.start, expr.end))
+    if name in _GLOBAL:
+        return BUILTINS[name]
+    if name == "builtins":
+        return Library("builtins.")
+    if name.startswith("__"):
+        return BUILTINS.get(name[2:])
+    if name in _OUTSIDE:
+        return Outside(expr.span, ("builtins", name))
+    return None
+
+
+def member(name: str, span: Span) -> Value:
+    """`builtins.name`."""
+    if name in BUILTINS:
+        return BUILTINS[name]
+    if name in ("true", "false"):
+        return truth(name == "true", span)
+    if name == "null":
+        return Null(Text.at("null", span))
+    if name == "builtins":
+        return Library("builtins.")
+    return Outside(span, ("builtins", name))
