@@ -121,12 +121,8 @@ def test_words_in_a_chart() -> None:
     assert [hole.span.text for hole in image.holes] == ["{{ .Values.image.repository }}", "{{ .Values.image.tag }}"]
     args = found.list("args")
     assert args is not None
-    assert [item.value for item in args if isinstance(item, Scalar)] == [
-        f"--max-num-seqs={HOLE}",
-        "--model",
-        HOLE,
-        HOLE,
-    ]
+    assert [item.value for item in args if isinstance(item, Scalar)] == [f"--max-num-seqs={HOLE}", "--model", HOLE]
+    assert isinstance(args.items[3], Opaque)
     assert args.open
     first = args.items[0]
     assert isinstance(first, Scalar)
@@ -159,7 +155,10 @@ def test_branches() -> None:
 
 
 def test_actions_left_of_a_block_scalar() -> None:
-    text = "data:\n  run.sh: |\n    vllm serve\n{{- if .x }}\n    --a 1\n{{- end }}\n    --b 2\n{{- if .y }}\n  other: 1\n{{- end }}\n"
+    text = (
+        "data:\n  run.sh: |\n    vllm serve\n{{- if .x }}\n    --a 1\n{{- end }}\n    --b 2\n"
+        "{{- if .y }}\n  other: 1\n{{- end }}\n"
+    )
     data = tree(text).map("data")
     assert data is not None
     assert data.string("run.sh") is None
@@ -198,6 +197,24 @@ def test_values_chosen_by_a_branch_are_unknown() -> None:
     node = tree("a:\n  {{- if .x }}\n  1\n  {{- end }}\nb: {{ if .x }}1{{ else }}2{{ end }}\n")
     assert isinstance(node.get("a"), Opaque)
     assert node.text("b").value == HOLE  # type: ignore[union-attr]
+
+
+def test_items_that_may_be_absent_are_unknown() -> None:
+    text = (
+        "c:\n  {{- if .x }}\n  - /opt/vllm\n  {{- else }}\n  - vllm\n  {{- end }}\n  - serve\n"
+        "  {{- if .y }}\n  - --a\n  - {b: 1}\n  {{- end }}\n  - --c\n"
+    )
+    items = tree(text).list("c")
+    assert items is not None
+    assert [item.value if isinstance(item, Scalar) else type(item).__name__.strip("_") for item in items] == [
+        "Opaque", "Opaque", "serve", "Opaque", "Map", "--c",
+    ]  # fmt: skip
+    assert items.open[-1].span.text.startswith("{{- if .y")
+    assert items.open[-1].span.covers(items.items[4].span)
+    whole = tree("c:\n  {{- if .x }}\n  - a\n  - b\n  {{- end }}\n").list("c")
+    assert whole is not None
+    assert [item.value for item in whole if isinstance(item, Scalar)] == ["a", "b"]
+    assert whole.open
 
 
 def test_jinja() -> None:

@@ -67,9 +67,12 @@ def test_values_and_places(newline: str) -> None:
 
 
 BROKEN = [
-    ("bplist00\0", "binary"), ("<plist><dict><key>a</key></dict></plist>", "no value"), ("<dict><string>a</string></dict>", "<key>"),
-    ('<!DOCTYPE x [<!ENTITY a "b">]><string>&a;</string>', "declarations"), ("<string>&lol;</string>", "not known"), ("<string>&</string>", "amp"),
-    ("<dict>", "never closed"), ("<string>x", "never closed"), ("<array></dict>", "belongs"), ("<!-- x", "does not end"), ("x", "text where"), ("<b/>", "no value"),
+    ("bplist00\0", "binary"), ("<plist><dict><key>a</key></dict></plist>", "no value"),
+    ("<dict><string>a</string></dict>", "<key>"),
+    ('<!DOCTYPE x [<!ENTITY a "b">]><string>&a;</string>', "declarations"), ("<string>&lol;</string>", "not known"),
+    ("<string>&</string>", "amp"),
+    ("<dict>", "never closed"), ("<string>x", "never closed"), ("<array></dict>", "belongs"),
+    ("<!-- x", "does not end"), ("x", "text where"), ("<b/>", "no value"),
     ("<array>" * 5000, "deeper"), ("</array>", "closes nothing"), ("<string><true/></string>", "a tag inside"),
     ("<dict><key>a</key><key>b</key></dict>", "no value"),
 ]  # fmt: skip

@@ -57,7 +57,14 @@ def test_a_command_and_its_places() -> None:
     assert value is not None
     (command,) = systemd.commands(value)
     assert command.prefixes == "-"
-    assert [word.value for word in command.words] == ["/opt/llama-server", "--parallel", HOLE, "--ctx-size", "16384", HOLE]
+    assert [word.value for word in command.words] == [
+        "/opt/llama-server",
+        "--parallel",
+        HOLE,
+        "--ctx-size",
+        "16384",
+        HOLE,
+    ]
     assert [word.span.text for word in command.words][2:] == ["${PARALLEL}", "--ctx-size", "16384", "$EXTRA"]
     assert [word.holes[0].splice for word in command.words if word.holes] == [False, True]
     assert command.words[4].span.line == 13
@@ -65,7 +72,9 @@ def test_a_command_and_its_places() -> None:
 
 def test_variables() -> None:
     given = {"PARALLEL": text("4"), "EXTRA": text("--a 'b c'"), "EMPTY": text("")}
-    found = systemd.split(text("x ${PARALLEL} n=${PARALLEL}k $EXTRA ${EXTRA} $EMPTY $NO ${NO}y $$HOME a$EXTRA"), given, env_open=False)
+    found = systemd.split(
+        text("x ${PARALLEL} n=${PARALLEL}k $EXTRA ${EXTRA} $EMPTY $NO ${NO}y $$HOME a$EXTRA"), given, env_open=False
+    )
     assert [word.value for word in found] == ["x", "4", "n=4k", "--a", "b c", "--a 'b c'", "y", "$HOME", "a$EXTRA"]
     assert found[1].span.text == "4"
     assert [use.text for use in found[1].via] == ["${PARALLEL}"]

@@ -113,11 +113,33 @@ def test_depth_is_bounded(text: str) -> None:
     assert read(text).problem is not None
 
 
+LEAVES = [
+    "1",
+    "-0x1F",
+    "1e3",
+    "inf",
+    "true",
+    "'x'",
+    '"\\t\\"\\U0001F600"',
+    "'''\na\n'b''''",
+    '"""\n  \\\n x\\\\ "" """',
+]
+LEAVES += ["1979-05-27T07:32:00Z", "07:32:00"]
+
+
+def array(values: list[str]) -> str:
+    return "[" + ",\n ".join(values) + " # c\n]"
+
+
+def inline(values: list[str]) -> str:
+    return "{" + ", ".join(f"k{i}.x = {value}" for i, value in enumerate(values)) + "}"
+
+
 VALUES = st.recursive(
-    st.sampled_from(["1", "-0x1F", "1e3", "inf", "true", "'x'", '"\\t\\"\\U0001F600"', "'''\na\n'b'''", '"""\n  \\\n x\\\\ "" """', "1979-05-27T07:32:00Z", "07:32:00"]),
-    lambda inner: st.lists(inner, max_size=3).map(lambda x: "[" + ",\n ".join(x) + " # c\n]") | st.lists(inner, max_size=3).map(lambda x: "{" + ", ".join(f"k{i}.x = {v}" for i, v in enumerate(x)) + "}"),
+    st.sampled_from(LEAVES),
+    lambda inner: st.one_of(st.lists(inner, max_size=3).map(array), st.lists(inner, max_size=3).map(inline)),
     max_leaves=6,
-)  # fmt: skip
+)
 LINES = st.lists(st.one_of(
     VALUES.map(lambda v: f"a = {v}"), VALUES.map(lambda v: f"b.'c d' = {v}"), VALUES.map(lambda v: f'"k" = {v}'),
     st.sampled_from(["[t]", "[[u]]", "[u.v]", "[t.x.y]", "# kvlint: x", "", "[w.x]", "[w]"])

@@ -90,9 +90,12 @@ def test_spans_of_tokens() -> None:
 
 
 TAGS = {
-    "1_000": "int", "0x1F": "int", "017": "int", "1:30": "int", "-5": "int", "1.5": "float", ".inf": "float", "1e3": "str", "1.0e+3": "float",
-    "yes": "bool", "Off": "bool", "on": "bool", "y": "str", "true": "bool", "null": "null", "~": "null", "": "null", "0.30": "float",
-    "'1'": "str", '"yes"': "str", "!!int '5'": "int", "!!str 5": "str", "! 5": "str", "2024-01-01": "str", "=": "str", "8192": "int",
+    "1_000": "int", "0x1F": "int", "017": "int", "1:30": "int", "-5": "int", "1.5": "float",
+    ".inf": "float", "1e3": "str", "1.0e+3": "float",
+    "yes": "bool", "Off": "bool", "on": "bool", "y": "str", "true": "bool", "null": "null", "~": "null", "": "null",
+    "0.30": "float",
+    "'1'": "str", '"yes"': "str", "!!int '5'": "int", "!!str 5": "str", "! 5": "str", "2024-01-01": "str",
+    "=": "str", "8192": "int",
 }  # fmt: skip
 
 
@@ -283,8 +286,11 @@ def compare(text: str) -> None:
 
 
 LINES = st.lists(st.sampled_from(
-    ["a: b", "a: &x b", "c: *x", "- |", "- >-", "  x", "    y ", "", "  # z", "k: 'it''s", "  more'", 'q: "a\\', '  b\\t\\x41 "', "---", "...", "f: [a,", "]", "%YAML 1.1",
-     "z: {a: b, <<: *x}", "\tt: 1", "? k", ": v", "s: |2+", "   e", "-", "p: a", "   b  c", "\ufeff", "!!int 5", "t: !x [1]", "\U0001f600: \u2028", "{{ .x }}: y"]
+    ["a: b", "a: &x b", "c: *x", "- |", "- >-", "  x", "    y ", "", "  # z", "k: 'it''s", "  more'",
+     'q: "a\\', '  b\\t\\x41 "', "---", "...",
+     "f: [a,", "]", "%YAML 1.1",
+     "z: {a: b, <<: *x}", "\tt: 1", "? k", ": v", "s: |2+", "   e", "-", "p: a",
+     "   b  c", "\ufeff", "!!int 5", "t: !x [1]", "\U0001f600: \u2028", "{{ .x }}: y"]
 ), max_size=12)  # fmt: skip
 
 

@@ -125,6 +125,8 @@ class _Composer:
         branch = self.stack.pop()
         branch.end = event.end_mark.index
         branch.size = self.count - branch.first
+        if self.tracker is not None:
+            self.tracker.finished(branch)
         if self.stack:
             self.stack[-1].height = max(self.stack[-1].height, branch.height + 1)
 

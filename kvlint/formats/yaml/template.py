@@ -12,6 +12,7 @@ from kvlint.formats.yaml.graph import Branch, Leaf, Veiled, end_of, is_blank
 from kvlint.source import Piece, Source, Span, Text
 
 BRANCHES = "a template chooses between several values"
+OPTIONAL = "a template may leave this out"
 
 
 class Tracker:
@@ -21,8 +22,10 @@ class Tracker:
         self.base = base
         self.actions = template.within(base, end)
         self.next = 0
+        self.ends = _ends(self.actions, end)
         self.regions: list[int] = []  # where the branches of control that are open here began
         self.leading: list[Action] = []
+        self.early: dict[Branch, int] = {}  # collections that began inside a branch of control, and where that ends
 
     def before(self, event: Any, stack: list[Branch]) -> None:
         """Apply the actions that stand between the last event and this one."""
@@ -86,22 +89,55 @@ class Tracker:
                     return
             _open(owner, veil)
 
+    def finished(self, branch: Branch) -> None:
+        """A collection ends: what it has from inside a branch of control that it outlasts may be absent."""
+        end = self.early.pop(branch, None)
+        if end is None or branch.mapping or not branch.children or branch.children[-1].start < end:
+            return
+        for index, child in enumerate(branch.children):
+            if isinstance(child, Leaf) and child.start < end:
+                branch.children[index] = Veiled(child.start, child.end, OPTIONAL, SUPPLY)
+
     def _conditional(self, parent: Branch, at: int, index: int, branch: Branch | None = None) -> None:
-        """Mark the parent, or the value itself, when a branch of control began after it."""
+        """Mark the parent, the value or the item, when a branch of control began after its owner did."""
         if not self.regions:
             return
         began = self.regions[-1] - self.base
         value = parent.mapping and index % 2 == 1
         if value and parent.children[index - 1].start < began:
             if branch is not None:
-                _open(branch, self._veil(self.regions[-1], self.regions[-1] + 2))
+                _open(branch, self._region())
+                self.early[branch] = self.ends[self.regions[-1]] - self.base
             elif at > began:
                 parent.children[index] = Veiled(at, end_of(parent.children[index]), BRANCHES, SUPPLY)
         elif parent.start < began and not value:
-            _open(parent, self._veil(self.regions[-1], self.regions[-1] + 2))
+            _open(parent, self._region())
+            if branch is None and not parent.mapping and at > began:
+                parent.children[index] = Veiled(at, end_of(parent.children[index]), OPTIONAL, SUPPLY)
+
+    def _region(self) -> Veiled:
+        start = self.regions[-1]
+        return self._veil(start, self.ends[start])
 
     def _veil(self, start: int, end: int) -> Veiled:
         return Veiled(start - self.base, end - self.base, REASON, SUPPLY)
+
+
+def _ends(actions: list[Action], end: int) -> dict[int, int]:
+    """Where each branch of control ends with its `end`, by where it begins."""
+    ends: dict[int, int] = {}
+    stack: list[list[int]] = []
+    for action in actions:
+        if action.kind == "open":
+            stack.append([action.start])
+        elif action.kind == "else":
+            stack = stack or [[]]
+            stack[-1].append(action.start)
+        elif action.kind == "close" and stack:
+            ends.update(dict.fromkeys(stack.pop(), action.end))
+    for starts in stack:
+        ends.update(dict.fromkeys(starts, end))
+    return ends
 
 
 def _open(branch: Branch, veil: Veiled) -> None:
