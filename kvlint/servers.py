@@ -87,6 +87,7 @@ def _server(engine: Engine, program: Program, world: World, identity: str, versi
         names=made.names,
         hardware=world.hardware,
         version=version,
+        coefficient=world.coefficient,
     )
     if made.model is not None:
         server.architecture = made.model.architecture

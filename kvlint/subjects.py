@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Union
 
@@ -100,6 +100,10 @@ class Flag:
     source: str = "argument"  # or environment, file
 
 
+def _no_coefficient(name: str) -> Unknown:
+    return Unknown(f"coefficient.{name}", "no coefficients were given", f"[coefficients] {name}")
+
+
 @dataclass(eq=False, slots=True)
 class Server:
     """One engine process in one world: the releases of its engine that read the line alike and mean the same by it."""
@@ -119,6 +123,7 @@ class Server:
     hardware: Mapping[str, Value[Any]] = field(default_factory=dict)
     version: VersionClaim | None = None
     model: Model | None = None
+    coefficient: Callable[[str], Value[Any]] = field(default=_no_coefficient, repr=False)
     sizing: Sizing = field(init=False)
 
     @property

@@ -13,6 +13,7 @@ from kvlint.engines.base import Program, Settings, World
 from kvlint.engines.fields import Fields, environment
 from kvlint.engines.versions import parse
 from kvlint.facts import Assumed, Default, Fact, Unknown, Value, nominal, quantity
+from kvlint.models.architecture import Architecture, Attention, Latent, Layer, State
 from kvlint.models.lookup import Model, written_id
 from kvlint.sizing.server import Sizing
 from kvlint.source import Text
@@ -64,7 +65,7 @@ class Vllm:
         if model is not None and text is not None:
             values["model"] = written_id(model, text) if text.known else model.architecture
         values |= _parallelism(fields)
-        values |= _plain(fields)
+        values |= _plain(fields, model)
         values |= _window(fields, model)
         values |= _batch(fields, values)
         values |= _cache_types(fields, model)
@@ -132,7 +133,7 @@ def _partition(fields: Fields) -> Value[Any] | None:
     return Fact(tuple(int(part) for part in parts), found.origin)
 
 
-def _plain(fields: Fields) -> dict[str, Value[Any] | None]:
+def _plain(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
     manager = fields.written("disable_hybrid_kv_cache_manager", lambda off: not off)
     return {
         "revision": fields.value("revision"),
@@ -142,7 +143,9 @@ def _plain(fields: Fields) -> dict[str, Value[Any] | None]:
         "block_size": fields.written("block_size"),
         "prefix_caching": fields.written("enable_prefix_caching"),
         "chunked_prefill": fields.written("enable_chunked_prefill"),
-        "hybrid_manager": _manager(fields, manager),
+        "hybrid_manager": _manager(fields, manager, model),
+        "draft": _draft(fields, model),
+        "gdn_prefill": _gdn_prefill(fields, model),
         "mamba_cache_mode": fields.written("mamba_cache_mode"),
         "mamba_cache_dtype": fields.written("mamba_cache_dtype"),
         "state_dtype": fields.written("mamba_ssm_cache_dtype"),
@@ -165,7 +168,7 @@ def _plain(fields: Fields) -> dict[str, Value[Any] | None]:
     }
 
 
-def _manager(fields: Fields, written: Value[bool] | None) -> Value[bool] | None:
+def _manager(fields: Fields, written: Value[bool] | None, model: Model | None) -> Value[bool] | None:
     """Off by the flag, or by a KV connector in the releases that cannot combine the two (vllm.md 4.2)."""
     if written is not None:
         return written
@@ -173,7 +176,57 @@ def _manager(fields: Fields, written: Value[bool] | None) -> Value[bool] | None:
     release, first, last = parse(fields.world.release), parse("0.9.2"), parse("0.22.1")
     if connector is not None and release and first and last and first <= release <= last:
         return Fact(False, connector.origin) if isinstance(connector, Fact) else connector
+    allowed = environment(fields.world, "VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE")
+    if isinstance(allowed, Fact) and _chunked(model):
+        return Fact(allowed.value == "1", allowed.origin)
     return None
+
+
+def _chunked(model: Model | None) -> bool:
+    arch = model.architecture if model is not None else None
+    return isinstance(arch, Fact) and any(part.chunk for part in arch.value.parts(Attention))
+
+
+def _draft(fields: Fields, model: Model | None) -> Value[Any] | None:
+    """The layers that multi-token prediction adds behind the last one; a draft model's are unknown here."""
+    tokens = _draft_tokens(fields)
+    if tokens is None or model is None or not isinstance(model.architecture, Fact):
+        return tokens if isinstance(tokens, Unknown) else None
+    method = _speculative(fields, "method")
+    name = method.value if isinstance(method, Fact) else ""
+    if name in ("ngram", "suffix", "ngram_gpu"):
+        return None
+    layers = model.architecture.value.draft_layers
+    if name.endswith("mtp") or "mtp" in name:
+        if not layers:
+            layers = _last_attention(model.architecture.value)
+        return Fact(layers[:1], model.architecture.origin)
+    return Unknown("model.draft", "the draft model's layers are not known", "[[hardware]] available_kv, as measured")
+
+
+def _last_attention(arch: Architecture) -> tuple[Layer, ...]:
+    """A prediction head keeps one layer of the model's full attention."""
+    for layer in reversed(arch.layers):
+        full = tuple(p for p in layer if isinstance(p, Latent) or (isinstance(p, Attention) and not (p.window or p.chunk)))
+        if full:
+            return (full,)
+    return ()
+
+
+def _gdn_prefill(fields: Fields, model: Model | None) -> Value[Any] | None:
+    """Who prefills Gated DeltaNet layers: the flag, else the device decides."""
+    from kvlint.sizing.vllm_defaults import gdn_prefill_backend
+
+    written = fields.written("gdn_prefill_backend")
+    if written is not None or model is None or not isinstance(model.architecture, Fact):
+        return written
+    states = [part for part in model.architecture.value.parts(State) if part.kind == "gdn"]
+    capability = fields.world.hardware.get("capability")
+    if not states or not isinstance(capability, Fact):
+        return None
+    major, minor = divmod(int(capability.value * 10), 10)
+    backend = gdn_prefill_backend((major, minor), states[0].key_dim)
+    return backend if isinstance(backend, Unknown) else Fact(backend, capability.origin)
 
 
 def _json(fields: Fields, dest: str) -> tuple[Mapping[str, Any], Value[Any]] | None:

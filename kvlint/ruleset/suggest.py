@@ -72,6 +72,7 @@ def tried(world: Server, setting: str, value: int) -> Server:
         hardware=world.hardware,
         version=world.version,
         model=world.model,
+        coefficient=world.coefficient,
     )
     copy.sizing = type(world.sizing)(copy)
     return copy

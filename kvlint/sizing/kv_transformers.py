@@ -47,36 +47,44 @@ def cache_bytes(architecture: Architecture, tokens: int, sequences: int = 1, dty
 
 def part_bytes(architecture: Architecture, part: Part, tokens: int, size: Fraction) -> Fraction:
     if isinstance(part, Attention):
-        return part.elements * kept_tokens(architecture, part, tokens) * size
+        return cached_heads(architecture, part) * kept_tokens(architecture, part, tokens) * size
     if isinstance(part, Latent):
-        return latent_elements(architecture, part) * tokens * size
+        return (part.elements + (part.indexer_dim or 0)) * tokens * size
     if isinstance(part, Compressed):
         return compressed_bytes(part, tokens, size)
     if isinstance(part, Cross):
         return part.kv_heads * (part.key_dim + part.value_dim) * (part.encoder_tokens or 0) * size
-    return state_size(architecture, part, size)
+    return state_size(part, size)
 
 
 def kept_tokens(architecture: Architecture, part: Attention, tokens: int) -> int:
-    """A sliding or chunked layer keeps one position less than its window; MiMo-V2's class is given one more."""
+    """A sliding or chunked layer keeps one position less than the window that its class is given."""
     window = part.window or part.chunk
     if window is None:
         return tokens
-    kept = window - 1 + int(facts()["window_extra"].get(architecture.model_type, 0))
-    return min(tokens, kept) if kept else tokens
+    if stated(architecture, "window_extra"):
+        window += 1
+    return min(tokens, window - 1) if window > 1 else tokens
 
 
-def latent_elements(architecture: Architecture, part: Latent) -> int:
-    if architecture.model_type in facts()["expanded_latent"]:
-        return part.expanded_elements
-    return part.elements + (part.indexer_dim or 0)
+def cached_heads(architecture: Architecture, part: Attention) -> int:
+    """Elements of one token: those of the KV heads, or of all query heads where the class repeats them first."""
+    if part.shared or not stated(architecture, "every_head"):
+        return part.elements
+    return architecture.heads * (part.key_dim + part.value_dim)
 
 
-def state_size(architecture: Architecture, part: State, size: Fraction) -> Fraction:
+def stated(architecture: Architecture, table: str) -> bool:
+    """Whether the table names a field for this model type, and the file sets it."""
+    field = facts()[table].get(architecture.model_type)
+    return bool(field and architecture.config.get(field))
+
+
+def state_size(part: State, size: Fraction) -> Fraction:
     """Convolution states have as many columns as the kernel; the type of the recurrence is the class's."""
     if part.kind not in facts()["recurrent_dtype"]:
         raise UnknownArchitecture("model_type", f"how this library keeps a state of kind {part.kind} is not known")
-    fixed = facts()["recurrent_dtype_of"].get(architecture.model_type, facts()["recurrent_dtype"][part.kind])
+    fixed = facts()["recurrent_dtype"][part.kind]
     recurrent = size if fixed == "cache" else ELEMENT_BYTES[fixed]
     return part.conv_channels * part.conv_kernel * size + part.recurrent * recurrent
 

@@ -57,6 +57,8 @@ class Sizing:
 
     def need(self, name: str) -> Value[Any]:
         """A setting or derived value, or an `Unknown` that names what is missing."""
+        if name.startswith("coefficient."):
+            return self.server.coefficient(name.partition(".")[2])
         found = self.server.get(name)
         if found is None:
             return Unknown(name, f"{name} is not stated", f"state {name}")

@@ -105,7 +105,7 @@ def _layout(arch: Architecture, settings: Settings, each: Rules) -> Layout | Ref
         return unknown_layout("the model keeps no cache")
     if settings.decode_context_parallel > 1 and any(spec.kind not in ("full", "latent") for spec in every):
         return unknown_layout("decode context parallelism was worked out for full attention alone")
-    charged = promoted(every, manager_on(arch, settings), each)
+    charged = promoted(every, manager_on(arch, settings, each), each)
     if not isinstance(charged, tuple):
         return charged
     whole = groups(charged, settings, each)

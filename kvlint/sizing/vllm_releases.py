@@ -25,6 +25,7 @@ class Rules:
     """One release's way of sizing; what each field means is said in data/engines/vllm.memory.toml."""
 
     window_layers: str
+    chunked_manager: bool
     latent_layers: bool
     state_layers: str
     value_dim: bool

@@ -25,7 +25,7 @@ FIELDS = {
 }
 PLAIN = (
     *("tensor_parallel", "pipeline_parallel", "block_size", "hybrid_manager", "prefix_caching", "mamba_cache_mode"),
-    *("mamba_cache_dtype", "async_scheduling", "model_dtype", "latent_block", "layer_partition"),
+    *("mamba_cache_dtype", "async_scheduling", "model_dtype", "latent_block", "layer_partition", "draft", "gdn_prefill"),
 )
 ALLOCATOR = "the allocator of vLLM, executed release by release"
 

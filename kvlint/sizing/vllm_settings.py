@@ -72,11 +72,11 @@ def model_bytes(arch: Architecture, settings: Settings) -> int | Unknown:
     return size if size is not None else unknown_layout(f"no cache layout is known for the type {name}", "model.dtype")
 
 
-def manager_on(arch: Architecture, settings: Settings) -> bool:
-    """The hybrid KV manager; unset, it is on but for chunked local attention (vllm.md 4.2)."""
+def manager_on(arch: Architecture, settings: Settings, rules: Rules) -> bool:
+    """The hybrid KV manager; unset, it is on but for chunked local attention in the releases that say so."""
     if settings.hybrid_manager is not None:
         return settings.hybrid_manager
-    return not any(part.chunk for part in arch.parts(Attention))
+    return rules.chunked_manager or not any(part.chunk for part in arch.parts(Attention))
 
 
 def caches_prefixes(arch: Architecture, settings: Settings, rules: Rules) -> bool:
