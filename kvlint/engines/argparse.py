@@ -12,7 +12,7 @@ from kvlint.source import Span, Text
 from kvlint.subjects import Problem
 
 Load = Callable[[Text], "Text | None"]
-"""Text of a configuration file named on the command line; None if there is none or it is not to be seen."""
+"""Text of a configuration file named on the command line; None if it is not to be seen, FileNotFoundError if there is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +133,10 @@ def _file_flags(words: Sequence[Text], load: Load) -> list[str]:
     """Names that a configuration file may bring in, so that releases which know them differently are kept apart."""
     for at, word in enumerate(words[:-1]):
         if word.value == "--config":
-            text = load(words[at + 1])
+            try:
+                text = load(words[at + 1])
+            except FileNotFoundError:
+                return []
             return dialects.file_flags(text.value) if text is not None else []
     return []
 

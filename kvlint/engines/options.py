@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kvlint.engines.versions import Place, place
@@ -106,30 +105,52 @@ class Shape:
     ranges: tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 
 
-@dataclass(eq=False, slots=True)
 class OptionSet:
-    """The options of one release under one entry point."""
+    """The options of one release under one entry point: a view of all options, worked out as it is asked."""
 
-    release: str
-    options: tuple[Option, ...]
-    by_spelling: Mapping[str, Option]
-    positionals: tuple[Option, ...]
-    required: tuple[Option, ...]
-    _sorted: list[str] = field(default_factory=list)
-    _prefixes: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    matches: dict[str, Any] = field(default_factory=dict)  # what a word is, kept by the dialects
+    def __init__(self, known: Options, release: str, entry: str | None) -> None:
+        self.release = release
+        self.matches: dict[str, Any] = {}  # what a word is, kept by the dialects
+        self._known, self._entry = known, entry
+        self._bit = 1 << known.index[release]
+        self._prefixes: dict[str, tuple[str, ...]] = {}
+
+    def _stands(self, option: Option) -> bool:
+        return bool(option.releases & self._bit) and (
+            not option.entry or not self._entry or option.entry == self._entry
+        )
+
+    @cached_property
+    def options(self) -> tuple[Option, ...]:
+        return tuple(option for option in self._known.options if self._stands(option))
+
+    @cached_property
+    def by_spelling(self) -> Mapping[str, Option]:
+        return {s: option for option in self.options if not option.positional for s in (*option.spellings, *option.off)}
+
+    @cached_property
+    def positionals(self) -> tuple[Option, ...]:
+        return tuple(option for option in self._known.positionals if self._stands(option))
+
+    @cached_property
+    def required(self) -> tuple[Option, ...]:
+        return tuple(option for option in self._known.required if self._stands(option))
+
+    def find(self, spelling: str) -> Option | None:
+        """The option of exactly that spelling."""
+        for option in self._known.known(spelling):
+            if self._stands(option) and not option.positional:
+                return option
+        return None
 
     def starting(self, prefix: str) -> tuple[str, ...]:
         """The spellings that begin with `prefix`, sorted."""
         found = self._prefixes.get(prefix)
         if found is None:
-            at = bisect_left(self._sorted, prefix)
-            end = at
-            while end < len(self._sorted) and self._sorted[end].startswith(prefix):
-                end += 1
-            found = self._prefixes[prefix] = tuple(self._sorted[at:end])
             if len(self._prefixes) > 4096:
                 self._prefixes.clear()
+            names = self._known.starting(prefix)
+            found = self._prefixes[prefix] = tuple(name for name in names if self.find(name) is not None)
         return found
 
 
@@ -156,7 +177,11 @@ class Options:
                 self._environment[option.env] = self._environment.get(option.env, 0) | option.releases
             for spelling in (*option.spellings, *option.off):
                 self._spellings.setdefault(spelling, []).append(option)
+        self.positionals = tuple(option for option in self.options if option.positional)
+        self.required = tuple(o for o in self.options if o.required or (o.positional and o.nargs in (None, "+")))
+        self._sorted = sorted(self._spellings)
         self._sets: dict[tuple[str, str | None], OptionSet] = {}
+        self._dests: dict[str, list[Option]] = {}
         self._shapes: dict[tuple[str, str], Shape | None] = {}
         self._guards: dict[str, tuple[Mapping[str, Any], ...]] = {}
         self.outcomes: dict[tuple[Any, ...], Any] = {}  # what a word resolves to, by release: kept by the dialects
@@ -165,20 +190,19 @@ class Options:
         """The options that stand at `release`.  `entry`: those that only another entry point has are left out."""
         found = self._sets.get((release, entry))
         if found is None:
-            found = self._sets[(release, entry)] = self._build(release, entry)
+            found = self._sets[(release, entry)] = OptionSet(self, release, entry)
         return found
 
-    def _build(self, release: str, entry: str | None) -> OptionSet:
-        bit = 1 << self.index[release]
-        standing = tuple(o for o in self.options if o.releases & bit and (not o.entry or not entry or o.entry == entry))
-        by_spelling = {s: o for o in standing if not o.positional for s in (*o.spellings, *o.off)}
-        positionals = tuple(o for o in standing if o.positional)
-        required = tuple(o for o in standing if o.required or (o.positional and o.nargs in (None, "+")))
-        return OptionSet(release, standing, MappingProxyType(by_spelling), positionals, required, sorted(by_spelling))
+    def starting(self, prefix: str) -> list[str]:
+        """The spellings of any release that begin with `prefix`, sorted."""
+        at = end = bisect_left(self._sorted, prefix)
+        while end < len(self._sorted) and self._sorted[end].startswith(prefix):
+            end += 1
+        return self._sorted[at:end]
 
     def lookup(self, spelling: str, release: str) -> Option | None:
         """The option of exactly that spelling."""
-        return self.at(release).by_spelling.get(spelling)
+        return self.at(release).find(spelling)
 
     def history(self, spelling: str, release: str | None = None) -> History:
         """In which releases the spelling stands, and what became of it by `release` (by the newest, if none is said)."""
@@ -202,9 +226,9 @@ class Options:
     def _names(self, mask: int) -> tuple[str, ...]:
         return tuple(release for at, release in enumerate(self.releases) if mask >> at & 1)
 
-    def known(self, spelling: str) -> tuple[Option, ...]:
+    def known(self, spelling: str) -> Sequence[Option]:
         """Every record of that spelling, over all releases."""
-        return tuple(self._spellings.get(spelling, ()))
+        return self._spellings.get(spelling, ())
 
     def nearest(self, spelling: str, release: str, count: int = 3) -> tuple[str, ...]:
         """Spellings of `release` that a typo may have meant, likeliest first."""
@@ -258,19 +282,29 @@ class Options:
         return found
 
     def _guards_of(self, release: str) -> tuple[Mapping[str, Any], ...]:
-        dests = {option.dest for option in self.at(release).options}
+        if not self.guards:
+            return ()
         named = ("given", "needs", "forbids")
         return tuple(
             guard
             for guard in self.guards
             if self._within(guard.get("from"), guard.get("to"), release)
-            and all(guard[key] in dests for key in named if key in guard)
-            and all(dest in dests for key in ("at_most", "one_of") for dest in guard.get(key, ()))
+            and all(self._storing(guard[key], release) for key in named if key in guard)
+            and all(self._storing(dest, release) for key in ("at_most", "one_of") for dest in guard.get(key, ()))
         )
 
     def default(self, dest: str, release: str) -> Any:
         """The default that the parser itself puts in for `dest`."""
-        return next((option.default for option in self.at(release).options if option.dest == dest), None)
+        option = self._storing(dest, release)
+        return option.default if option else None
+
+    def _storing(self, dest: str, release: str) -> Option | None:
+        """The option of `release` that stores under `dest`."""
+        if not self._dests:
+            for option in self.options:
+                self._dests.setdefault(option.dest, []).append(option)
+        bit = 1 << self.index[release]
+        return next((option for option in self._dests.get(dest, ()) if option.releases & bit), None)
 
     def shape(self, name: str, release: str) -> Shape | None:
         """The keys of a JSON option's config class at `release`; None where the class was not read."""

@@ -86,7 +86,8 @@ def _base(options: Options, release: str, entry: str | None) -> tuple[Any, ...]:
         table = options.at(release, kind_of(entry))
         guards = options.guards_at(release)
         woken = tuple((id(g), "--" + g["given"].replace("_", "-") if "given" in g else None) for g in guards)
-        ends = tuple(options.default(dest, release) for guard in guards for dest in guard.get("at_most", ()))
+        ordered = [guard["at_most"] for guard in guards if "at_most" in guard and not guard.get("both")]
+        ends = tuple(options.default(dest, release) for dests in ordered for dest in dests)
         places = tuple((o.dest, o.nargs, o.type) for o in (*table.positionals, *table.required))
         base = options.outcomes[("", release, entry)] = (options.features(release), woken, (ends, places))
     return base
@@ -120,7 +121,7 @@ def _resolve(options: Options, flag: str, following: tuple[str, ...], release: s
             gone = options.history(spelling, release).gone is not None
             found.append((gone, gone and all(record.nargs != 0 for record in options.known(spelling))))
         elif match.option is None:
-            found.append(tuple((s, table.by_spelling[s].nargs == 0) for s in match.candidates))
+            found.append(tuple((s, record.nargs == 0) for s in match.candidates if (record := table.find(s))))
         else:
             found.append((match.spelling, match.at, effect(options, release, match.option, match.spelling, explicit)))
     return tuple(found)

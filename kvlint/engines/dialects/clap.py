@@ -25,10 +25,10 @@ def _next(sheet: Sheet, table: OptionSet, words: list[Word], at: int) -> int:
         sheet.open.append(word.text)
         return at + 1
     start = len(name) + 1 if equals else None
-    option = table.by_spelling.get(name)
-    if option is None and len(name) > 2 and name[1] != "-" and name[:2] in table.by_spelling:
+    option = table.find(name)
+    if option is None and len(name) > 2 and name[1] != "-" and table.find(name[:2]):
         name, start = name[:2], 2
-        option = table.by_spelling[name]
+        option = table.find(name)
     if option is None:
         return _unknown(sheet, table, words, at, name, bool(equals))
     if option.action == "help":
@@ -76,7 +76,7 @@ def _unknown(sheet: Sheet, table: OptionSet, words: list[Word], at: int, name: s
     if not name.startswith("-") or name in ("-", "--"):
         sheet.object(CONSUME, "stray-argument", word.text, after=words[at - 1].value if at else None)
         return at + 1
-    if " " in name and name.split()[0] in table.by_spelling:
+    if " " in name and table.find(name.split()[0]):
         sheet.object(CONSUME, "joined-argument", word.text, flag=name.split()[0])
         return at + 1
     kind = "removed-flag" if sheet.options.history(name, sheet.release).gone else "unknown-flag"

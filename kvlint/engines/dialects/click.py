@@ -36,7 +36,7 @@ def _next(sheet: Sheet, table: OptionSet, words: list[Word], at: int, free: list
     if not name.startswith("-") or len(word.value) < 2:
         free.append(word)
         return at + 1
-    option = table.by_spelling.get(name)
+    option = table.find(name)
     if option is None:
         return _unknown(sheet, table, words, at, name, bool(equals))
     if option.action == "help":
@@ -76,7 +76,7 @@ def _positionals(sheet: Sheet, table: OptionSet, free: list[Word]) -> None:
 
 def _unknown(sheet: Sheet, table: OptionSet, words: list[Word], at: int, name: str, equals: bool) -> int:
     word = words[at]
-    if " " in name and name.split()[0] in table.by_spelling:
+    if " " in name and table.find(name.split()[0]):
         sheet.object(CONSUME, "joined-argument", word.text, flag=name.split()[0])
         return at + 1
     sheet.object(CONSUME, "unknown-flag", word.text, flag=name)

@@ -30,7 +30,7 @@ def _next(sheet: Sheet, table: OptionSet, words: list[Word], at: int) -> int:
         sheet.open.append(word.text)
         return at + 1
     name = word.value.replace("_", "-") if word.value.startswith("--") else word.value
-    option = table.by_spelling.get(name)
+    option = table.find(name)
     if option is None:
         return _unknown(sheet, table, words, at, name)
     if option.action == "help":
@@ -59,11 +59,11 @@ def _unknown(sheet: Sheet, table: OptionSet, words: list[Word], at: int, name: s
         sheet.object(CONSUME, "stray-argument", word.text, after=words[at - 1].value if at else None)
         return at + 1
     first = name.split()[0]
-    if " " in name and first in table.by_spelling:
+    if " " in name and table.find(first):
         sheet.object(CONSUME, "joined-argument", word.text, flag=first)
         return at + 1
     flag, equals, _ = name.partition("=")
-    known = flag in table.by_spelling
+    known = table.find(flag) is not None
     gone = sheet.options.history(flag, sheet.release).gone is not None
     sheet.object(
         CONSUME,

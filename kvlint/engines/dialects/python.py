@@ -39,12 +39,12 @@ def optional(table: OptionSet, word: str) -> Match | None:
     """What a word is if it is no plain argument; None if it is one."""
     if len(word) < 2 or word[0] != "-":
         return None
-    found = table.by_spelling.get(word)
+    found = table.find(word)
     if found is not None:
         return Match(found, word)
     equals = word.find("=")
     if equals > 0:
-        found = table.by_spelling.get(word[:equals])
+        found = table.find(word[:equals])
         if found is not None:
             return Match(found, word[:equals], equals + 1)
     candidates = _candidates(table, word, equals)
@@ -72,9 +72,9 @@ def _candidates(table: OptionSet, word: str, equals: int) -> list[Match]:
     if word.startswith("--"):
         prefix = word[:equals] if equals > 0 else word
         at = equals + 1 if equals > 0 else None
-        return [Match(table.by_spelling[s], s, at) for s in table.starting(prefix)]
-    found = [Match(table.by_spelling[s], s) for s in table.starting(word)]
-    short = table.by_spelling.get(word[:2])
+        return [Match(table.find(s), s, at) for s in table.starting(prefix)]
+    found = [Match(table.find(s), s) for s in table.starting(word)]
+    short = table.find(word[:2])
     if short is not None and len(word) > 2:
         found.append(Match(short, word[:2], 2))
     return found
@@ -239,7 +239,7 @@ class Run:
     def _bundled(self, word: Word, option: Option, spelling: str, start: int) -> None:
         """Several short switches in one word; anything else behind a switch is refused."""
         while not spelling.startswith("--") and start < len(word.value):
-            following = self.table.by_spelling.get(f"-{word.value[start]}")
+            following = self.table.find(f"-{word.value[start]}")
             if following is None:
                 break
             self.sheet.give(option, word, spelling, [])
@@ -267,7 +267,7 @@ class Run:
 
     def _valued(self, match: Match) -> bool:
         if match.candidates:
-            records = [self.table.by_spelling[spelling] for spelling in match.candidates]
+            records = [record for s in match.candidates if (record := self.table.find(s)) is not None]
         else:
             records = list(self.sheet.options.known(match.spelling))
         return bool(records) and all(record.nargs != 0 for record in records)

@@ -107,4 +107,4 @@ def _entry(sheet: Sheet, table: OptionSet, item: Entry) -> list[Word]:
 
 
 def _named(table: OptionSet, key: str) -> Option | None:
-    return table.by_spelling.get("--" + key.replace("_", "-"))
+    return table.find("--" + key.replace("_", "-"))

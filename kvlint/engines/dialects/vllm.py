@@ -82,9 +82,7 @@ class Flexible:
             return [tag, *words[:at], *words[at + 1 :]]
         if at + 1 < len(words):
             return [words[at + 1], *words[:at], *words[at + 2 :]]
-        self.sheet.object(
-            BEFORE, "missing-value", word.text, option=self.table.by_spelling.get("--model"), flag="--model"
-        )
+        self.sheet.object(BEFORE, "missing-value", word.text, option=self.table.find("--model"), flag="--model")
         return words[:at]
 
     def _served_name_without_model(self, words: list[Word]) -> bool:
@@ -122,7 +120,7 @@ class Flexible:
 
     def _note_joined_config(self, words: list[Word]) -> None:
         for word in words:
-            if word.value.startswith("--config=") and "--config" in self.table.by_spelling:
+            if word.value.startswith("--config=") and self.table.find("--config"):
                 self.sheet.object(
                     AFTER, "ineffective-flag", word.text, stage="note", flag="--config", instead="two words"
                 )
@@ -167,7 +165,7 @@ class Flexible:
         return Word(text, item.value_text, None, "file")
 
     def _stores_boolean(self, flag: str) -> bool:
-        option = self.table.by_spelling.get(flag.replace("_", "-"))
+        option = self.table.find(flag.replace("_", "-"))
         return option is not None and option.type == "truth"
 
     def _switch(self, name: Word, item: Entry) -> list[Word]:
@@ -175,9 +173,9 @@ class Flexible:
         if item.value:
             return [name]
         off = f"--no-{item.key}"
-        if self.entry == "api_server" and self.has("config_no") and off in self.table.by_spelling:
+        if self.entry == "api_server" and self.has("config_no") and self.table.find(off):
             return [Word(off, item.key_text, None, "file")]
-        if name.value.replace("_", "-") in self.table.by_spelling:
+        if self.table.find(name.value.replace("_", "-")):
             self.sheet.object(AFTER, "ineffective-flag", item.key_text, stage="note", flag=name.value, instead=off)
         return []
 
