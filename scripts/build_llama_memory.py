@@ -1,4 +1,4 @@
-"""Compile data/engines/llama-server.memory.toml and ollama.memory.toml to kvlint/_data/llama_memory.json and ollama_memory.json.
+"""Compile the memory rules of llama-server, Ollama and vllm-mlx from data/engines to kvlint/_data.
 
 Run after every change of a source; `--check` only compares, for the test that they agree.
 """
@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FILES = {
     ROOT / "data/engines/llama-server.memory.toml": ROOT / "kvlint/_data/llama_memory.json",
     ROOT / "data/engines/ollama.memory.toml": ROOT / "kvlint/_data/ollama_memory.json",
+    ROOT / "data/engines/vllm-mlx.memory.toml": ROOT / "kvlint/_data/vllm-mlx_memory.json",
 }
 
 
