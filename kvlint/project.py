@@ -103,7 +103,7 @@ class Project:
             text = document.span.text
             self.refuse(path, document.problem.message, document.problem.span.line)
             if path in self.given or COMMAND.search(BLANKED.sub(" ", text)):
-                data = {"expected": document.problem.message}
+                data = {"reason": document.problem.message}
                 self.unreadable.append(Problem("unreadable-config", document.problem.span, data))
 
     def items(self, path: str) -> list[Item]:

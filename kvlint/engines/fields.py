@@ -29,12 +29,13 @@ class Fields:
         given = self.given(dest)
         if given is None:
             return None
-        if isinstance(given.typed, Unknown):
-            return given.typed
+        typed = _number(given) if isinstance(given.typed, Unknown) else given.typed
+        if isinstance(typed, Unknown):
+            return typed
         place = given.value if given.value is not None else given.name
         doubt = "splice" if self._spliced_after(given) else self._default_taken(place)
         origin = Written(place.span, place.via, doubt)
-        value = convert(given.typed) if convert else given.typed
+        value = convert(typed) if convert else typed
         return value if isinstance(value, Unknown) else Fact(value, origin)
 
     def value(self, dest: str, convert: Convert | None = None, default: Any = ...) -> Value[Any] | None:
@@ -81,6 +82,14 @@ class Fields:
 
         assumed = self.world.process.line.assumed
         return "default" if assumed and assumed_in(place, assumed) else None
+
+
+def _number(given: Given) -> Any:
+    """A whole number that the engine refuses is still the number that its author meant."""
+    text = given.value
+    if text is not None and text.known and given.option.type in ("int", "human_int") and text.value.isdigit():
+        return int(text.value)
+    return given.typed
 
 
 def environment(world: World, name: str) -> Value[str] | None:

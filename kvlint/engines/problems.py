@@ -12,6 +12,15 @@ from kvlint.engines.options import Options, options
 from kvlint.source import Span
 from kvlint.subjects import Problem, VersionClaim
 
+# The readers' finer kinds, by the rule that has words for them.
+KINDS = {
+    "missing-value": "malformed-value",
+    "out-of-range": "malformed-value",
+    "conflict": "malformed-value",
+    "config-file": "malformed-value",
+    "missing-model": "missing-argument",
+}
+
 
 def of_reading(
     engine: str, world: World, program: Span, version: VersionClaim | None, doubt: str | None
@@ -23,8 +32,10 @@ def of_reading(
         problem = objection.problem(program, **_details(known, objection, world, version))
         if problem.kind in ("missing-model", "missing-argument", "missing-value") and (splices or world.reading.open):
             continue
-        if problem.kind == "unknown-flag" and "gone" in problem.data:
-            problem = replace(problem, kind="removed-flag")
+        kind = KINDS.get(problem.kind, problem.kind)
+        if kind == "unknown-flag" and "gone" in problem.data:
+            kind = "removed-flag"
+        problem = replace(problem, kind=kind)
         yield replace(problem, doubt=doubt) if doubt else problem
 
 

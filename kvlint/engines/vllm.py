@@ -381,7 +381,7 @@ def _cache_types(fields: Fields, model: Model | None) -> dict[str, Value[Any] | 
         if isinstance(own, Fact) and own.value == "float32":
             own = Fact("bfloat16", own.origin)  # `auto` turns 32-bit checkpoints into 16-bit ones
     if isinstance(stated, Fact) and stated.value == "auto" and model is not None and model.entry is not None:
-        scheme = model.entry.kv_scheme
+        scheme = model.entry.kv_cache_dtype
         if scheme is not None:
             stated = Fact(scheme, model.architecture.origin if isinstance(model.architecture, Fact) else stated.origin)
     return {"kv_dtype": stated, "model_dtype": own if own is not None else None}

@@ -106,10 +106,22 @@ class Models:
 
 def of_config(name: str, config: Mapping[str, Any], path: str) -> Model:
     """A model from its own `config.json` or GGUF metadata."""
-    from kvlint.models.catalogue import entry_of_config
+    from kvlint.models.catalogue import lookup_config
 
-    entry = entry_of_config(name, config, source=path)
-    return _of_entry(name, entry, config, path)
+    if "general.architecture" in config:
+        return _of_gguf(name, config, path)
+    return _of_entry(name, lookup_config(config, name=name, source=path), config, path)
+
+
+def _of_gguf(name: str, metadata: Mapping[str, Any], path: str) -> Model:
+    from kvlint.models.gguf import architecture
+
+    nothing = unknown_model(name, f"the weights of {name} are not known", "weights in [[model]]")
+    try:
+        found: Value[Architecture] = Fact(architecture(metadata), Catalog(name, "architecture", path))
+    except UnknownArchitecture as error:
+        found = Unknown(f"model.{error.field}", str(error), "[[model]] config with that key")
+    return Model(name, found, nothing.weights_bytes, nothing.dtype, None, metadata, path)
 
 
 def _of_catalogue(name: str) -> Model:
@@ -134,7 +146,7 @@ def _of_entry(name: str, entry: Entry, config: Mapping[str, Any] | None, source:
     return Model(
         id=name,
         architecture=fact("architecture", entry.architecture),
-        weights_bytes=fact("weights", entry.weights_bytes),
+        weights_bytes=fact("weights", entry.weight_bytes()),
         dtype=fact("dtype", entry.dtype),
         entry=entry,
         config=config,

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from kvlint.facts import Fact, Range, Unknown
+from kvlint.facts import Range, Unknown
 from kvlint.models.architecture import UnknownArchitecture
 from kvlint.sizing import budget
 from kvlint.sizing.search import LIMIT
@@ -91,7 +91,7 @@ def _shape(question: Question) -> _Shape:
 
 
 def _of_config(question: Question, path: str) -> _Shape:
-    from kvlint.models.catalogue import entry_of_config
+    from kvlint.models.catalogue import lookup_config
 
     try:
         loaded = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -99,7 +99,7 @@ def _of_config(question: Question, path: str) -> _Shape:
         raise SizeError(f"{path}: {error}") from error
     if not isinstance(loaded, Mapping):
         raise SizeError(f"{path}: not a JSON object")
-    return _of_entry(question, entry_of_config(question.model or path, loaded, source=path), question.model or path)
+    return _of_entry(question, lookup_config(loaded, name=question.model or path, source=path), question.model or path)
 
 
 def _of_entry(question: Question, entry: Any, name: str) -> _Shape:
@@ -112,9 +112,7 @@ def _of_entry(question: Question, entry: Any, name: str) -> _Shape:
         slot, rate = slot_function(entry.architecture, question.engine, dtype)
     except (UnknownArchitecture, ValueError) as error:
         raise SizeError(f"{name}: {error}") from error
-    weights = entry.weights_bytes
-    if isinstance(weights, Fact):
-        weights = weights.value
+    weights = entry.weight_bytes()
     if isinstance(weights, Range):
         weights = int(weights.nominal) if weights.exact else None
     exact = int(weights) if isinstance(weights, int) else None

@@ -117,6 +117,17 @@ def pool_of_blocks(layout: Layout, blocks: int) -> int:
     return blocks * layout.bytes_per_block
 
 
+@quantity("expert_bytes", unit="B", formula="expert parameters × 2, at most the weights", source="kv-formulas 11")
+def expert_bytes(architecture: Architecture, weights_bytes: int) -> int | Unknown:
+    """16-bit experts; of a quantized checkpoint all weights, so that what is spread is never more than it can be."""
+    from kvlint.models.weights import experts
+
+    found = experts(architecture)
+    if found is None:
+        return Unknown("model.experts", "which layers have experts is not known", "[[hardware]] available_kv, as measured")
+    return min(found * 2, weights_bytes)
+
+
 class VllmSizing(Sizing):
     """vLLM V1.  Values that need the layout are those of the fullest device."""
 
@@ -186,10 +197,7 @@ class VllmSizing(Sizing):
         return self.server.model.weights_bytes if self.server.model else self.need("model")
 
     def weights_bytes_per_device(self) -> Value[Any]:
-        model = self.server.model
-        experts: Value[Any] = Fact(0, Assumed("no experts are spread"))
-        if model is not None and model.entry is not None and model.entry.expert_bytes is not None:
-            experts = Fact(model.entry.expert_bytes, Assumed("expert weights of the checkpoint"))
+        experts = self._expert_bytes()
         return vllm.weights_per_device(
             self.need("weights_bytes"),
             experts,
@@ -199,6 +207,15 @@ class VllmSizing(Sizing):
             self.need("expert_parallel"),
             self.server.settings.get("cpu_offload_bytes") or Fact(0, Assumed("no offload")),
         )
+
+    def _expert_bytes(self) -> Value[Any]:
+        """What expert parallelism spreads over data-parallel ranks; without it nothing is spread further."""
+        spread = self.need("expert_parallel")
+        nothing: Value[Any] = Fact(0, Assumed("no experts are spread over ranks"))
+        arch = self.server.architecture
+        if not isinstance(spread, Fact) or not spread.value or isinstance(arch, Unknown):
+            return nothing if isinstance(spread, Fact) else spread
+        return expert_bytes(arch, self.need("weights_bytes"))
 
     def budget_bytes(self) -> Value[Any]:
         return self.server.hardware["device_memory"]
