@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kvlint.command import CommandLine
 from kvlint.engines import basename
@@ -19,6 +19,9 @@ from kvlint.sizing.server import Sizing
 from kvlint.source import Text
 from kvlint.subjects import Problem
 from kvlint.units import GIB
+
+if TYPE_CHECKING:
+    from kvlint.models.catalogue import Entry
 
 SERVE, API_SERVER = "vllm serve", "python -m vllm.entrypoints.openai.api_server"
 # vllm==0.11.0:docker/Dockerfile:542 and vllm==0.12.0:docker/Dockerfile:543
@@ -381,10 +384,20 @@ def _cache_types(fields: Fields, model: Model | None) -> dict[str, Value[Any] | 
         if isinstance(own, Fact) and own.value == "float32":
             own = Fact("bfloat16", own.origin)  # `auto` turns 32-bit checkpoints into 16-bit ones
     if isinstance(stated, Fact) and stated.value == "auto" and model is not None and model.entry is not None:
-        scheme = model.entry.kv_cache_dtype
-        if scheme is not None:
-            stated = Fact(scheme, model.architecture.origin if isinstance(model.architecture, Fact) else stated.origin)
+        stated = _of_checkpoint(fields, stated, model, model.entry)
     return {"kv_dtype": stated, "model_dtype": own if own is not None else None}
+
+
+def _of_checkpoint(fields: Fields, auto: Fact[Any], model: Model, entry: Entry) -> Value[Any]:
+    """What a ModelOpt checkpoint makes of `auto`, in the releases that ask it."""
+    from kvlint.sizing.vllm_releases import rules
+
+    if entry.kv_cache_dtype is None or not isinstance(model.architecture, Fact):
+        return auto
+    follows = {each.checkpoint_kv for each in rules(fields.world.release)}
+    if len(follows) > 1:
+        return Unknown("engine.version", "whether `auto` follows the checkpoint here is not known", "--kv-cache-dtype")
+    return Fact(entry.kv_cache_dtype, model.architecture.origin) if follows.pop() else auto
 
 
 def _overheads(fields: Fields, values: Mapping[str, Value[Any] | None]) -> Value[Any]:

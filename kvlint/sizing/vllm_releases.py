@@ -26,6 +26,7 @@ class Rules:
 
     window_layers: str
     chunked_manager: bool
+    checkpoint_kv: bool
     latent_layers: bool
     state_layers: str
     value_dim: bool
