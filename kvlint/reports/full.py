@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kvlint.diagnostics import Diagnostic, Report
+from kvlint.reports.escape import cells, line, width
 from kvlint.reports.summary import summary_lines
-from kvlint.ruleset.messages import clean
+from kvlint.reports.words import headline, place, repair
 from kvlint.source import Span
 
 Style = Callable[[str, str], str]  # text, role
+Run = tuple[int, int]  # first column and end column, 0-based, exclusive
 MAX_WIDTH = 160
 MAX_LINES = 6
 
@@ -26,58 +28,59 @@ def render(report: Report, style: Style = plain, verbose: bool = False) -> str:
 
 def _finding(finding: Diagnostic, style: Style) -> Iterator[str]:
     head = f"{finding.severity}[{finding.rule}]"
-    doubt = " (within the margin)" if finding.certainty == "margin" else ""
-    yield style(head, finding.severity) + ": " + style(clean(finding.message) + doubt, "strong")
+    yield style(head, finding.severity) + ": " + style(headline(finding), "strong")
     gutter = len(str(max(span.end_line for span in (finding.span, *(r.span for r in finding.related)))))
-    yield from _snippet(finding.span, "-->", "", finding.severity, gutter, style)
+    yield from _snippet(finding.span, "", finding.severity, gutter, style)
     for related in finding.related:
-        yield from _snippet(related.span, ":::", f"{related.role}: {clean(related.message)}", "related", gutter, style)
+        yield from _snippet(related.span, f"{related.role}: {line(related.message)}", "related", gutter, style)
     pad = " " * gutter
     for suggestion in finding.suggestions:
-        yield f"{pad} {style('=', 'frame')} {style('help', 'help')}: {clean(suggestion.message)}"
+        yield f"{pad} {style('=', 'frame')} {style('help', 'help')}: {line(suggestion.message)}"
     if finding.fix is not None:
-        note = "" if finding.fix.safety == "safe" else " (not applied by --fix)"
-        yield f"{pad} {style('=', 'frame')} {style('fix', 'help')}: {clean(finding.fix.message)}{note}"
+        yield f"{pad} {style('=', 'frame')} {style('fix', 'help')}: {repair(finding.fix)}"
 
 
-def _snippet(span: Span, arrow: str, label: str, role: str, gutter: int, style: Style) -> Iterator[str]:
+def _snippet(span: Span, label: str, role: str, gutter: int, style: Style) -> Iterator[str]:
     pad, bar = " " * gutter, style("|", "frame")
-    yield f"{pad}{style(arrow, 'frame')} {clean(span.path)}:{span.line}:{span.column}" + (f"  {label}" if label else "")
+    yield f"{pad}{style('-->', 'frame')} {place(span)}" + (f"  {label}" if label else "")
     yield f"{pad} {bar}"
-    shown = 0
-    for number, start, end in underlined(span):
+    for shown, (number, runs) in enumerate(underlined(span).items()):
         if shown == MAX_LINES:
             yield f"{pad} {bar} …"
             break
-        shown += 1
-        text, mark = _window(span.source.line(number), start, end)
-        yield f"{style(str(number).rjust(gutter), 'frame')} {bar} {clean(text)}".rstrip()
-        yield f"{pad} {bar} {style(mark, role)}"
+        text, marks = _window(span.source.line(number), runs)
+        yield f"{style(str(number).rjust(gutter), 'frame')} {bar} {text}".rstrip()
+        yield f"{pad} {bar} {style(marks, role)}"
 
 
-def underlined(span: Span) -> Iterator[tuple[int, int, int]]:
-    """Line, first column and end column (0-based, exclusive) of every underlined run."""
+def underlined(span: Span) -> dict[int, list[Run]]:
+    """The underlined runs of each line that has any."""
+    found: dict[int, list[Run]] = {}
     source = span.source
     for start, end in span.pieces:
-        line, column = source.position(start)
-        last, last_column = source.position(max(start, end - 1)) if end > start else (line, column)
-        for number in range(line, last + 1):
+        first, column = source.position(start)
+        last, last_column = source.position(max(start, end - 1))
+        for number in range(first, last + 1):
             text = source.line(number)
-            first = column - 1 if number == line else len(text) - len(text.lstrip())
-            stop = last_column if number == last else len(text)
-            if number == line and start == end:
-                stop = first + 1
-            if stop > first:
-                yield number, first, stop
+            left = column - 1 if number == first else len(text) - len(text.lstrip())
+            right = left + 1 if start == end else min(last_column, len(text)) if number == last else len(text)
+            if right > left:
+                found.setdefault(number, []).append((left, right))
+    return found
 
 
-def _window(text: str, start: int, end: int) -> tuple[str, str]:
-    """The part of a long line around the underlined run, tabs as single spaces, with its carets."""
-    text = text.replace("\t", " ")
-    if len(text) <= MAX_WIDTH:
-        return text, " " * start + "^" * max(1, end - start)
-    left = max(0, start - MAX_WIDTH // 3)
-    piece = text[left : left + MAX_WIDTH]
+def _window(text: str, runs: list[Run]) -> tuple[str, str]:
+    """The part of a long line around its first run, and the carets below."""
+    left = max(0, runs[0][0] - MAX_WIDTH // 3) if len(text) > MAX_WIDTH else 0
+    shown = cells(text[left : left + MAX_WIDTH])
     lead = "…" if left else ""
     tail = "…" if left + MAX_WIDTH < len(text) else ""
-    return lead + piece + tail, " " * (start - left + len(lead)) + "^" * max(1, min(end, left + MAX_WIDTH) - start)
+    marks, column = [" " * len(lead)], left
+    for start, end in runs:
+        start, end = max(start, column), min(end, left + MAX_WIDTH)
+        if start > left + len(shown):
+            break
+        marks.append(" " * width("".join(shown[column - left : start - left])))
+        marks.append("^" * max(1, width("".join(shown[start - left : end - left]))))
+        column = max(end, start)
+    return lead + "".join(shown) + tail, "".join(marks)

@@ -3,44 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from kvlint.diagnostics import Report, Unchecked
-from kvlint.ruleset.messages import clean
+from kvlint.diagnostics import SEVERITIES, Report
+from kvlint.reports.escape import line
 
 Style = Callable[[str, str], str]
 SHOWN = 8
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something missing, with the rules that wait for it."""
+
+    server: str | None
+    missing: str
+    supply: str
+    rules: tuple[str, ...]
+
+
 def summary_lines(report: Report, style: Style, verbose: bool = False) -> Iterator[str]:
-    counts = [
+    yield counts(report, style)
+    yield scope(report)
+    for each in report.not_understood[: None if verbose else SHOWN]:
+        yield f"  not understood: {line(each.path)}:{each.line}: {line(each.message)}"
+    if not verbose and len(report.not_understood) > SHOWN:
+        yield f"  … and {len(report.not_understood) - SHOWN} more not understood (-v shows all)"
+    yield from unchecked_lines(report, verbose)
+
+
+def counts(report: Report, style: Style) -> str:
+    """`2 errors, 1 note, 3 suppressed`."""
+    found = [
         style(plural(report.count(severity), severity), severity)
-        for severity in ("error", "warning", "note")
+        for severity in reversed(SEVERITIES)
         if report.count(severity)
     ]
     suppressed = f", {report.suppressed} suppressed" if report.suppressed else ""
-    yield (", ".join(counts) or "no findings") + suppressed
-    yield (
+    return (", ".join(found) or "no findings") + suppressed
+
+
+def scope(report: Report) -> str:
+    """What the run covered."""
+    return (
         f"{plural(report.files_read, 'file')} read, {report.files_recognized} recognised, "
         f"{len(report.not_understood)} not understood; {plural(len(report.groups), 'server')}, "
         f"{plural(len(report.admissions), 'admission limit')}; {plural(len(report.unchecked), 'check')} could not be made"
     )
-    for each in report.not_understood[: None if verbose else SHOWN]:
-        yield f"  not understood: {clean(each.path)}:{each.line}: {clean(each.message)}"
-    yield from unchecked_lines(report, verbose)
+
+
+def gaps(report: Report) -> list[Gap]:
+    """What is missing, each once."""
+    waiting: dict[tuple[str | None, str, str], set[str]] = {}
+    for each in report.unchecked:
+        waiting.setdefault((each.server, each.missing, each.supply), set()).add(each.rule)
+    return [Gap(*key, tuple(sorted(rules))) for key, rules in waiting.items()]
 
 
 def unchecked_lines(report: Report, verbose: bool) -> Iterator[str]:
-    """What is missing, each once, with the checks that wait for it."""
-    waiting: dict[tuple[str | None, str, str], list[Unchecked]] = {}
-    for each in report.unchecked:
-        waiting.setdefault((each.server, each.missing, each.supply), []).append(each)
-    for number, ((server, missing, supply), checks) in enumerate(waiting.items()):
-        if number == SHOWN and not verbose:
-            yield f"  … and {len(waiting) - SHOWN} more (-v shows all)"
-            return
-        rules = ", ".join(sorted({check.rule for check in checks}))
-        where = f"{clean(server)}: " if server else ""
-        yield f"  unchecked: {where}{missing} unknown ({rules}); {clean(supply)}"
+    found = gaps(report)
+    for gap in found[: None if verbose else SHOWN]:
+        where = f"{line(gap.server)}: " if gap.server else ""
+        yield f"  unchecked: {where}{line(gap.missing)} unknown ({', '.join(gap.rules)}); {line(gap.supply)}"
+    if not verbose and len(found) > SHOWN:
+        yield f"  … and {len(found) - SHOWN} more (-v shows all)"
 
 
 def plural(count: int, noun: str) -> str:
