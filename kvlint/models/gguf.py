@@ -13,7 +13,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
-from kvlint.models.architecture import Architecture, Attention, Latent, Layer, Part, State, UnknownArchitecture
+from kvlint.models.architecture import (
+    Architecture,
+    Attention,
+    Compressed,
+    Latent,
+    Layer,
+    Part,
+    State,
+    UnknownArchitecture,
+)
 
 MOST_LAYERS = 4096
 _DATA = Path(__file__).resolve().parents[1] / "_data/llama_memory.json"
@@ -123,6 +132,8 @@ def _layers(keys: Keys, trunk: int, heads: tuple[int, ...]) -> tuple[Layer, ...]
     tables = _tables()
     if keys.name in tables["none"]:
         return ((),) * keys.layers
+    if keys.name in tables["compressed"]:
+        return _compressed(keys)
     kv_heads = keys.each("attention.head_count_kv", heads)
     recurrent = _recurrent(keys, trunk, kv_heads)
     state = _state(keys, heads[0]) if any(recurrent) else None
@@ -138,6 +149,18 @@ def _layers(keys: Keys, trunk: int, heads: tuple[int, ...]) -> tuple[Layer, ...]
             parts = [*parts, state] if keys.name in tables["beside"] else [state]
         layers.append(tuple(parts))
     return tuple(layers)
+
+
+def _compressed(keys: Keys) -> tuple[Layer, ...]:
+    """DeepSeek V4: every layer a window of full rows, and by its ratio one row for so many tokens."""
+    ratios = keys.raw("attention.compress_ratios")
+    if not isinstance(ratios, (list, tuple)) or len(ratios) < keys.layers:
+        keys.fail("attention.compress_ratios", f"is not a list of {keys.layers} numbers")
+    if any(ratio not in (0, 4, 128) for ratio in ratios[: keys.layers]):
+        keys.fail("attention.compress_ratios", "has a ratio other than 0, 4 and 128")
+    window, head = keys.integer("attention.sliding_window"), _head_sizes(keys, swa=False)[0]
+    index = keys.integer("attention.indexer.key_length")
+    return tuple((Compressed(int(ratio), window, head, index),) for ratio in ratios[: keys.layers])
 
 
 def _attention(keys: Keys, index: int, kv_heads: int, window: int | None, shared: bool) -> list[Part]:

@@ -13,7 +13,7 @@ from kvlint.facts import Unknown
 from kvlint.sizing.llama_refusals import block, flash_attention, refused
 from kvlint.sizing.llama_releases import build_number, data, semantic_classes, unknown_build
 from kvlint.sizing.llama_settings import Cache, Model, Outcome, Plan, Refusal, Settings, Start
-from kvlint.sizing.llama_shape import Row, Shape, shape
+from kvlint.sizing.llama_shape import OVERLAPPING, Row, Shape, shape
 from kvlint.sizing.llama_slots import Cells, Slots, cells, micro_batch, request, sliding_cells, slots
 
 __all__ = ["Cache", "Plan", "Refusal", "Settings", "cache_bytes", "plan", "shape", "token_bytes"]
@@ -91,6 +91,9 @@ def _plan(start: Start, build: int | None) -> Outcome:
     reason = refused(start.settings, start.rules, start.shape, start.draft)
     if reason is not None:
         return reason
+    unread = _unread(start, build)
+    if unread is not None:
+        return unread
     copies = _state_copies(start, build)
     if isinstance(copies, Unknown):
         return copies
@@ -159,12 +162,35 @@ def _caches(
     whole = model.hybrid and not start.rules.hybrid_share and sized.buffers > 1
     size = sized.context if whole else sized.sequence
     window = sliding_cells(start, found, size, ubatch, start.rules.pad[0 if flash else 1])
+    if model.compressed:
+        return _compressed(start, model, found, sized, ubatch, types, prefix)
     made = [
         _cache(f"{prefix}full", model.full, size, sized.buffers, types, widest),
         _cache(f"{prefix}sliding", model.sliding, window, sized.buffers, types, widest, model.window),
         _cache(f"{prefix}indexer", model.indexer, size, sized.buffers, types, None),
     ]
     return [cache for cache in made if cache.layers]
+
+
+def _compressed(
+    start: Start, model: Shape, found: Slots, sized: Cells, ubatch: int, types: tuple[str, str], prefix: str
+) -> list[Cache]:
+    """DeepSeek V4's caches: buffers for every slot even where the context is shared (B:src/llama-kv-cache-dsv4.cpp:1246)."""
+    window = sliding_cells(start, Slots(found.count, False, found.whole), sized.sequence, ubatch, start.rules.pad[0])
+    made = [_cache(f"{prefix}sliding", model.sliding, window, found.count, types, None, model.window)]
+    for ratio in sorted({part.ratio for part in model.compressed if part.ratio}):
+        layers = [part for part in model.compressed if part.ratio == ratio]
+        rows = tuple(Row(part.head_dim, 0, part.head_dim, 0) for part in layers)
+        count = _ceil(_ceil(sized.sequence, ratio) // ratio, int(data()["constants"]["sliding_pad"]))
+        made.append(_cache(f"{prefix}compressed-{ratio}", rows, count, found.count, types, None, 0, ratio))
+        if ratio == OVERLAPPING:
+            keys = tuple(Row(part.index_dim, 0, part.index_dim, 0) for part in layers)
+            made.append(_cache(f"{prefix}indexer", keys, count, found.count, types, None, 0, ratio))
+    return made
+
+
+def _ceil(value: int, step: int) -> int:
+    return -(-value // step) * step
 
 
 def _cache(
@@ -175,18 +201,31 @@ def _cache(
     types: tuple[str, str],
     widest: int | None,
     window: int = 0,
+    ratio: int = 1,
 ) -> Cache:
     if widest is not None:
         rows = tuple(Row(row.keys, widest, row.key_head, row.value_head) for row in rows)
     keys, values = token_bytes(rows, *types)
     total = count * buffers
-    return Cache(role, len(rows), count, buffers, types[0], types[1], keys * total, values * total, window)
+    return Cache(role, len(rows), count, buffers, types[0], types[1], keys * total, values * total, window, ratio)
 
 
 def _row_bytes(elements: int, cache_type: str) -> int:
     """Bytes of one row; a row is whole blocks (`ggml_row_size`)."""
     per, size = block(cache_type)
     return -(-elements // per) * size
+
+
+def _unread(start: Start, build: int | None) -> Unknown | None:
+    """Shapes whose allocation was read from some build on only."""
+    for name in ("indexer", "compressed"):
+        if getattr(start.shape, name) and (build is None or build < data()["since"][name]):
+            return unknown_build(f"the {name} rows of {start.shape.name}")
+    if start.shape.compressed and data()["constants"]["nextn_type"] in start.settings.spec_types:
+        return Unknown(
+            "spec_types", "what multi-token prediction keeps for this model is not known", "draft without it"
+        )
+    return None
 
 
 def _state_copies(start: Start, build: int | None) -> int | Unknown:

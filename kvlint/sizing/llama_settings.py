@@ -71,7 +71,7 @@ class Refusal:
 class Cache:
     """One allocation.  `role`: full, sliding, indexer, and the same with `draft-`; `cells` of each of `streams` buffers.
 
-    `window`: positions of a sequence that are still needed, 0 where all are.
+    `window`: positions of a sequence that are still needed, 0 where all are.  `ratio`: tokens of one row.
     """
 
     role: str
@@ -83,6 +83,7 @@ class Cache:
     key_bytes: int
     value_bytes: int
     window: int = 0
+    ratio: int = 1
 
     @property
     def bytes(self) -> int:
@@ -90,7 +91,7 @@ class Cache:
 
     def held(self, tokens: int) -> int:
         """Bytes of the cells that one sequence of `tokens` tokens still needs."""
-        needed = min(tokens, self.window) if self.window else tokens
+        needed = min(tokens, self.window) if self.window else tokens // self.ratio
         return self.bytes // (self.cells * self.streams) * needed
 
 

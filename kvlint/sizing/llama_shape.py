@@ -25,6 +25,8 @@ from kvlint.models.gguf import architecture as gguf_architecture
 from kvlint.models.gguf import is_gguf
 from kvlint.sizing.llama_releases import data
 
+OVERLAPPING = 4  # the ratio of DeepSeek V4's layers with an indexer, whose compressed spans overlap
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -43,6 +45,7 @@ class Shape:
     `window`: positions that sliding layers need (0: none slide).  `indexer`: keys of sparse indexers.  `state_elements`: of
     one copy of the state of all layers.  `widest_values`: the widest row of values, to which all are padded without flash
     attention.  `trained`: positions the model was trained for.  `latent`: latent attention, which keeps no values.
+    `compressed`: DeepSeek V4's layers, whose windows are among `sliding`.
     """
 
     name: str
@@ -55,10 +58,11 @@ class Shape:
     trained: int | None
     latent: bool
     drafting: tuple[Row, ...]
+    compressed: tuple[Compressed, ...] = ()
 
     @property
     def hybrid(self) -> bool:
-        return bool(self.state_elements and (self.full or self.sliding))
+        return bool(self.state_elements and (self.full or self.sliding) and not self.compressed)
 
 
 def shape(model: Architecture | Mapping[str, Any]) -> Shape:
@@ -79,8 +83,10 @@ def from_architecture(architecture: Architecture) -> Shape:
     kept = [part for layer in architecture.layers for part in layer]
     parts = _as_loaded(kept, name, slides)
     drafting = _as_loaded([part for layer in architecture.draft_layers for part in layer], name, slides)
-    full, sliding, indexer = _split(parts)
+    compressed = [part for part in parts if isinstance(part, Compressed)]
+    full, sliding, indexer = _split([*parts, *(part for part in drafting if isinstance(part, Compressed))])
     windows = {part.window or part.chunk for part in parts if isinstance(part, Attention)} - {None}
+    windows |= {part.window for part in compressed}
     if len(windows) > 1:
         raise UnknownArchitecture(
             "sliding_window", f"several windows in one model: {sorted(map(int, filter(None, windows)))}"
@@ -92,16 +98,25 @@ def from_architecture(architecture: Architecture) -> Shape:
         sliding=tuple(sliding),
         indexer=tuple(indexer),
         window=max((int(window) for window in windows if window), default=0),
-        state_elements=sum(state_elements(part) for part in parts if isinstance(part, State)),
+        state_elements=sum(state_elements(part) for part in parts if isinstance(part, (State, Compressed))),
         widest_values=max((row.values for row in rows), default=0),
         trained=architecture.positions,
-        latent=any(isinstance(part, Latent) for part in parts),
+        latent=any(isinstance(part, (Latent, Compressed)) for part in parts),
         drafting=tuple(_rows(drafting)),
+        compressed=tuple(compressed),
     )
 
 
-def state_elements(state: State) -> int:
-    """Elements of one copy of a layer's state; the convolution keeps a column less than its kernel."""
+def state_elements(state: State | Compressed) -> int:
+    """Elements of one copy of a layer's state; the convolution keeps a column less than its kernel.
+
+    Compressed layers keep the rows that are not compressed yet, and a score beside each: 2 x ratio rows of double width with
+    overlap (ratio 4, and the same for the indexer), ratio rows without (B:src/llama-kv-cache-dsv4.cpp:1256).
+    """
+    if isinstance(state, Compressed):
+        if state.ratio == OVERLAPPING:
+            return 2 * 2 * state.ratio * 2 * (state.head_dim + state.index_dim)
+        return 2 * state.ratio * state.head_dim
     return max(state.conv_kernel - 1, 0) * state.conv_channels + state.recurrent
 
 
@@ -131,10 +146,8 @@ def _as_loaded(parts: Iterable[Part], name: str, slides: bool) -> list[Part]:
     latent = name in data()["gguf"]["latent"]
     result: list[Part] = []
     for part in parts:
-        if isinstance(part, (Compressed, Cross)):
-            raise UnknownArchitecture(
-                "model_type", f"llama.cpp's cache for {type(part).__name__.lower()} layers is not known"
-            )
+        if isinstance(part, Cross):
+            raise UnknownArchitecture("model_type", "llama.cpp's cache for cross attention is not known")
         if isinstance(part, Latent) and not latent:
             result.append(Attention(part.heads, part.nope_dim + part.rope_dim, part.value_dim))
         elif isinstance(part, Attention) and part.shared:
@@ -154,6 +167,8 @@ def _split(parts: Iterable[Part]) -> tuple[list[Row], list[Row], list[Row]]:
     for part in parts:
         if isinstance(part, Attention):
             (sliding if part.window or part.chunk else full).append(_row(part))
+        elif isinstance(part, Compressed):
+            sliding.append(Row(part.head_dim, 0, part.head_dim, 0))
         elif isinstance(part, Latent):
             full.append(_row(part))
             if part.indexer_dim:

@@ -1,7 +1,7 @@
 """vllm-mlx: how many sequences it decodes together, what its prefix cache may hold, and which settings it does not hear.
 
-Live keys and values grow with mlx-lm's own caches and are bounded by nothing here; only stored prefixes have a limit.  What depends
-on the release is data (data/engines/vllm-mlx.memory.toml).
+Live keys and values grow with mlx-lm's own caches and are bounded by nothing here; only stored prefixes have a limit.  What
+depends on the release is data (data/engines/vllm-mlx.memory.toml).
 """
 
 from __future__ import annotations

@@ -148,7 +148,9 @@ def test_drafting_layers_stand_apart() -> None:
     [
         ({}, "general.architecture"),
         (gguf("unheard-of"), "general.architecture"),
-        (gguf("deepseek4"), "general.architecture"),
+        (gguf("glm5-next"), "general.architecture"),
+        (gguf("deepseek4"), "deepseek4.attention.compress_ratios"),
+        (gguf("deepseek4", attention__compress_ratios=[3] * 12), "deepseek4.attention.compress_ratios"),
         (gguf("llama", block_count=None), "llama.block_count"),
         (gguf("llama", block_count=10**9), "llama.block_count"),
         (gguf("llama", block_count="12"), "llama.block_count"),

@@ -289,6 +289,29 @@ def test_library_function() -> None:
         cache_bytes(LLAMA, 4096, kv_dtype="fp8")
 
 
+def test_compressed_rows_are_kept_for_every_slot() -> None:
+    # DeepSeek V4's kind: 2 layers of windows, 6 with a row for 4 tokens and an indexer, 4 with a row for 128 tokens
+    model = gguf(
+        "deepseek4", attention__key_length=512, attention__head_count_kv=1, attention__sliding_window=128,
+        attention__compress_ratios=[0, 0, *[4] * 6, *[128] * 4, 0], attention__indexer__key_length=128,
+    )  # fmt: skip
+    found = start(model, context=8192, parallel=1)
+    sizes = {cache.role: (cache.cells, cache.layers, cache.bytes) for cache in found.caches}
+    assert sizes == {
+        "sliding": (768, 12, 768 * 12 * 1024),  # 128 + 512 = 640, whole cells
+        "compressed-4": (2048, 6, 2048 * 6 * 1024),
+        "indexer": (2048, 6, 2048 * 6 * 256),
+        "compressed-128": (256, 4, 256 * 4 * 1024),  # 64 rows, whole cells
+    }
+    # f32 rows and scores: 6 x 2 x 8 x 2 x (512 + 128) and 4 x 2 x 128 x 512 elements
+    assert found.recurrent_bytes == 4 * (6 * 2 * 8 * 2 * 640 + 4 * 2 * 128 * 512)
+    shared = start(model, context=8192)
+    assert shared.unified
+    assert shared.pool_bytes == 4 * found.pool_bytes
+    assert slot_state_bytes(found, 1000) == (128 * 12 + 250 * 6 + 7 * 4) * 1024 + 250 * 6 * 256 + found.state_bytes
+    assert isinstance(plan(model, Settings(context=8192), 9849), Unknown)
+
+
 def hugging_face(model_type: str, *layers: Any) -> Architecture:
     return Architecture(model_type, (), tuple((layer,) for layer in layers), 256, 2, None, "bfloat16", 131072)
 
