@@ -1,0 +1,156 @@
+"""SGLang's memory model: its own defaults, what a token costs on a rank, and the pool that a device holds.
+
+Everything is given for the releases that a version may stand for: where two neighbours differ the answer is `Unknown`, a start
+that fails is a `Refusal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TypeVar, Union
+
+from kvlint.facts import Unknown
+from kvlint.models.architecture import Architecture, Attention, UnknownArchitecture
+from kvlint.sizing import sglang_cells, sglang_pool
+from kvlint.sizing.sglang_arguments import Arguments
+from kvlint.sizing.sglang_arguments import resolve as resolve_one
+from kvlint.sizing.sglang_cells import Cells
+from kvlint.sizing.sglang_pool import Pool
+from kvlint.sizing.sglang_releases import Rules, known_releases, rules, semantic_class
+from kvlint.sizing.sglang_settings import Device, Outcome, Refusal, Settings, loaded
+
+__all__ = [
+    "Arguments",
+    "Cells",
+    "Device",
+    "Outcome",
+    "Pool",
+    "Refusal",
+    "Rules",
+    "Settings",
+    "bytes_per_token_per_rank",
+    "cache_bytes",
+    "cells",
+    "known_releases",
+    "loaded",
+    "pool",
+    "resolve",
+    "semantic_class",
+    "state_bytes_per_slot",
+]
+
+T = TypeVar("T")
+Result = Union[T, Outcome]
+
+
+def resolve(arch: Architecture, settings: Settings, device: Device) -> Result[Arguments]:
+    """The arguments as the engine settles them: fraction, chunk, pages, backend, prefix cache, requests."""
+    return _agreed(settings, lambda each: resolve_one(arch, settings, device, each))
+
+
+def cells(arch: Architecture, settings: Settings, device: Device) -> Result[Cells]:
+    """Bytes of one token on one rank, in full and in sliding layers."""
+    return _agreed(settings, lambda each: _then(arch, settings, device, each, sglang_cells.cells))
+
+
+def bytes_per_token_per_rank(arch: Architecture, settings: Settings, device: Device) -> Result[Fraction]:
+    """Bytes that the engine divides its memory by: with two pools, of a full token and its share of sliding ones."""
+
+    def price(arguments: Arguments, given: Settings, each: Rules) -> Result[Fraction]:
+        found = sglang_cells.cells(arguments, given, each)
+        if not isinstance(found, Cells):
+            return found
+        if each.split != "weighted" or not found.full:
+            return Fraction(found.whole)
+        return found.full + given.swa_full_tokens_ratio * found.sliding
+
+    return _agreed(settings, lambda each: _then(arch, settings, device, each, price))
+
+
+def state_bytes_per_slot(arch: Architecture, settings: Settings, device: Device) -> Result[int]:
+    """Bytes of one state slot over all recurrent layers on one rank; 0 without such layers."""
+    return _agreed(settings, lambda each: _then(arch, settings, device, each, sglang_cells.state_bytes))
+
+
+def pool(arch: Architecture, settings: Settings, device: Device) -> Result[Pool]:
+    """Tokens, state slots and requests of one rank."""
+
+    def found(each: Rules) -> Result[Pool]:
+        arguments = resolve_one(arch, settings, device, each)
+        if not isinstance(arguments, Arguments):
+            return arguments
+        return sglang_pool.cut(arguments, settings, device, each)
+
+    return _agreed(settings, found)
+
+
+def cache_bytes(
+    arch: Architecture,
+    tokens: int,
+    *,
+    sequences: int = 1,
+    version: str | None = None,
+    kv_dtype: str | None = None,
+) -> int:
+    """Bytes that one server holds for `sequences` sequences of `tokens` tokens, whole tokens, one copy over all devices.
+
+    One state a sequence.  `version` None: the newest release known.  Layers with a pool of their own hold their window and no
+    more.  UnknownArchitecture where no layout is known for the release.
+    """
+    if tokens < 0 or sequences < 0:
+        raise ValueError("tokens and sequences are not negative")
+    cache_type = "auto" if kv_dtype in (None, "bfloat16", "float16", "float32") else _cache_type(str(kv_dtype))
+    settings = Settings(
+        release=version or known_releases()[-1],
+        kv_cache_dtype=cache_type,
+        model_dtype=kv_dtype if cache_type == "auto" and kv_dtype else arch.dtype or "bfloat16",
+        disable_radix_cache=True,
+    )
+    device = Device(143771, 90, 0, 0)
+    price = cells(arch, settings, device)
+    state = state_bytes_per_slot(arch, settings, device)
+    if not isinstance(price, Cells):
+        raise UnknownArchitecture(_field(price), price.reason)
+    if not isinstance(state, int):
+        raise UnknownArchitecture(_field(state), state.reason)
+    window = max((part.window or part.chunk or tokens for part in _sliding(arch)), default=tokens)
+    return sequences * (price.full * tokens + price.sliding * min(tokens, window) + (state if tokens else 0))
+
+
+def _sliding(arch: Architecture) -> list[Attention]:
+    return [part for part in arch.parts(Attention) if part.window or part.chunk]
+
+
+def _cache_type(name: str) -> str:
+    """SGLang's name of a cache type."""
+    return {"fp8": "fp8_e4m3", "fp8_e4m3fn": "fp8_e4m3", "float8_e4m3fn": "fp8_e4m3", "float8_e5m2": "fp8_e5m2"}.get(name, name)
+
+
+def _field(outcome: Outcome) -> str:
+    return outcome.missing if isinstance(outcome, Unknown) else "settings"
+
+
+def _then(
+    arch: Architecture,
+    settings: Settings,
+    device: Device,
+    each: Rules,
+    function: Callable[[Arguments, Settings, Rules], Result[T]],
+) -> Result[T]:
+    arguments = resolve_one(arch, settings, device, each)
+    return function(arguments, settings, each) if isinstance(arguments, Arguments) else arguments
+
+
+def _agreed(settings: Settings, function: Callable[[Rules], Result[T]]) -> Result[T]:
+    """The outcome on which all sets of rules that the release may follow agree."""
+    outcomes = [function(each) for each in rules(settings.release)]
+    first = outcomes[0]
+    if all(outcome == first for outcome in outcomes) or all(isinstance(outcome, Refusal) for outcome in outcomes):
+        return first
+    for outcome in outcomes:
+        if isinstance(outcome, Unknown):
+            return outcome
+    return Unknown(
+        "engine.version", f"the releases on either side of SGLang {settings.release} differ", "an exact engine version"
+    )

@@ -1,0 +1,112 @@
+"""SGLang's memory model against its own argument resolution and pool sizing, run release by release, and against logs.
+
+`-s` prints what does not agree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kvlint.models.architecture import Architecture
+from kvlint.models.config import architecture
+from kvlint.sizing import sglang
+
+SHARED = Path(__file__).resolve().parents[2] / "../shared"
+ROWS = SHARED / "observed/sglang-pool.jsonl"
+GIB = 1 << 30
+
+pytestmark = pytest.mark.skipif(not ROWS.is_file(), reason="the observations are not beside the repository")
+
+
+@cache
+def model(name: str) -> Architecture:
+    path = SHARED / "facts/models" / f"{name.replace('/', '__')}.json"
+    return architecture(json.loads(path.read_text(encoding="utf-8")))
+
+
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    return (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+
+
+def fraction(value: Any) -> Fraction:
+    return Fraction(str(value))
+
+
+def settings(row: dict[str, Any]) -> sglang.Settings:
+    given = dict(row["inputs"]["args"])
+    for name in ("mem_fraction_static", "swa_full_tokens_ratio", "mamba_full_memory_ratio", "hybrid_kvcache_ratio"):
+        if given.get(name) is not None:
+            given[name] = fraction(given[name])
+    resolved = row["out"].get("resolved_args", {})
+    if "draft_layers_stand_in" in resolved:
+        given["draft_layers"] = resolved["draft_layers_stand_in"]
+    return sglang.Settings(release=row["sglang"], model_dtype="bfloat16", **given)
+
+
+def device(row: dict[str, Any]) -> sglang.Device:
+    given = row["inputs"]
+    return sglang.Device(
+        given["gpu_total_mib"],
+        given["sm"],
+        fraction(given["free_before_load_gib"]) * GIB,
+        fraction(given["free_after_load_gib"]) * GIB,
+    )
+
+
+def arguments(found: sglang.Arguments) -> dict[str, Any]:
+    return {
+        "mem_fraction_static": found.mem_fraction_static,
+        "chunked_prefill_size": found.chunked_prefill_size,
+        "page_size": found.page_size,
+        "kv_cache_dtype": found.kv_cache_dtype,
+        "attention_backend": found.attention_backend,
+        "max_running_requests": found.max_running_requests,
+        "disable_radix_cache": found.disable_radix_cache,
+        "disable_overlap_schedule": found.disable_overlap_schedule,
+        "context_len": found.context_length,
+        "is_multimodal": found.model.multimodal,
+        "model_dtype": found.model.dtype,
+    }
+
+
+def disagreements(row: dict[str, Any]) -> list[str]:
+    arch, given, on, out = model(row["model"]), settings(row), device(row), row["out"]
+    pool = sglang.pool(arch, given, on)
+    if not out["starts"]:
+        return [] if isinstance(pool, sglang.Refusal) else [f"starts: {pool}"]
+    if not isinstance(pool, sglang.Pool):
+        return [f"does not start: {pool}"]
+    found = sglang.resolve(arch, given, on)
+    assert isinstance(found, sglang.Arguments)
+    resolved = out["resolved_args"]
+    pairs = [(name, value, resolved.get(name)) for name, value in arguments(found).items() if name in resolved]
+    price, state = sglang.bytes_per_token_per_rank(arch, given, on), sglang.state_bytes_per_slot(arch, given, on)
+    pairs += [
+        ("attn_tp", found.attention_tp, out["attn_tp"]),
+        ("bytes_per_token_per_rank", price, out["bytes_per_token_per_rank"]),
+        ("max_total_num_tokens", pool.tokens, out["max_total_num_tokens"]),
+        ("max_running_requests", pool.requests, out["max_running_requests"]),
+        ("full_tokens", pool.full, out.get("full_tokens")),
+        ("swa_tokens", pool.sliding, out.get("swa_tokens")),
+        ("max_mamba_cache_size", pool.states, out.get("max_mamba_cache_size")),
+        ("state_bytes_per_slot", state or None, out.get("state_bytes_per_slot")),
+        ("request_slots", pool.slots, out.get("request_slots")),
+    ]
+    if isinstance(price, Fraction):
+        pairs = [(n, float(v) if isinstance(v, Fraction) else v, float(e) if n.startswith("bytes") else e) for n, v, e in pairs]
+    return [f"{name}: {value} for {expected}" for name, value, expected in pairs if value != expected]
+
+
+def test_every_executed_row() -> None:
+    """Exact in every field, refusals included."""
+    wrong = {row["id"]: (row, found) for row in rows(ROWS) if (found := disagreements(row))}
+    for row, found in wrong.values():
+        print(row["id"], row["sglang"], row["model"], row["inputs"]["sm"], row["inputs"]["args"], found)
+    assert not wrong
