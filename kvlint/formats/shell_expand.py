@@ -76,16 +76,13 @@ class Expander:
         """The word where nothing is split: a value that is assigned, a here-document."""
         fields = Fields(BLANKS, False)
         self._parts(word.parts, fields, operand=False)
-        text = fields.single()
-        if text.home is None and not text.pieces:
-            text = Text(text.value, (), (), word.span)
-        return self._bounded(text, word.span)
+        return self._bounded(fields.single(), word.span)
 
     def _bounded(self, text: Text, span: Span | None) -> Text:
         self._ledger.budget -= len(text.value) + len(text.pieces)
         if self._ledger.budget < 0 or len(text.value) > LONGEST_VALUE or len(text.pieces) > MOST_PIECES:
             return unknown(span, "too long to follow")
-        return text
+        return text if text.pieces or text.home is not None else Text(text.value, (), (), span)
 
     def _separators(self) -> str:
         found = self.state.get("IFS")

@@ -60,7 +60,7 @@ class _Splitter:
         return words
 
     def word(self) -> Text:
-        word = joined(self.parts) if self.parts else Text("")
+        word = joined(self.parts) if self.parts else Text("", (), (), self.cut.span(self.at, self.at))
         self.parts, self.open = [], False
         return word
 

@@ -70,6 +70,11 @@ def place(text: Text) -> Span | None:
     return text.span if text.pieces else text.home
 
 
+def where(text: Text) -> Span:
+    """Where a text stands, or nowhere: for those who need a place whatever the text."""
+    return place(text) or NOWHERE
+
+
 def unknown(span: Span | None, reason: str, supply: str = "", splice: bool = False) -> Text:
     """A text that cannot be known."""
     return Text.unknown(span or NOWHERE, reason, supply, splice)
