@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kvlint.models.architecture import Architecture, Attention, Latent, Layer
-from kvlint.models.families import PLAIN, Family, class_shape, family_of, text_type, type_of_class
+from kvlint.models.families import PLAIN, Family, class_shape, compiled, family_of, text_type, type_of_class
 from kvlint.models.families_attention import draft_count
 from kvlint.models.families_fields import Fields, Shape, hidden_size, query_heads, unknown
 
@@ -29,7 +29,7 @@ PLAIN_FIELDS = re.compile(
     r"|use_cache|cross_attention_hidden_size|add_cross_attention|chunk_size_feed_forward|is_encoder_decoder|tie_encoder_decoder"
     r"|encoder_no_repeat_ngram_size|mlp_only_layers|num_dense_layers|n?u?m?_?n?_?shared_experts|shared_expert.*|moe_shared.*"
     r"|.*shared_experts|num_local_experts|cache_implementation|classifier_dropout|lm_head.*|pruned_heads|expert_.*|num_nextn_predict_layers"
-    r"|linear_bias|index_topk_.*_unused"
+    r"|linear_bias|shared_intermediate_size"
 )
 
 
@@ -50,6 +50,8 @@ def architecture(config: Mapping[str, Any], *, source: str = "") -> Architecture
     elif not model_type:
         model_type = type_of_class(classes(config, text))
     family = family_of(model_type) or plain_family(model_type, text)
+    if family.reader != "attention" and text.get("per_layer_config"):
+        unknown("per_layer_config", f"layers of {model_type} have a per_layer_config of their own")
     shape = family.read(text)
     fields = Fields(text, family.constants, family.rules)
     return Architecture(
@@ -85,6 +87,8 @@ def plain_family(model_type: str, text: Mapping[str, Any]) -> Family:
 
     It must state layers, heads, KV heads and a size, and have no other field whose name may bear on the cache.
     """
+    if model_type in compiled()["unread"]:
+        unknown("model_type", f"how models of type {model_type} cache is not known")
     for field in ("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "hidden_size"):
         if text.get(field) is None:
             unknown(

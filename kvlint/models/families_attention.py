@@ -61,13 +61,24 @@ def attention_part(fields: Fields, kind: str, shared: bool = False) -> Attention
 
 
 def attention(fields: Fields) -> Shape:
-    """Attention in every layer, by `layer_types` or the pattern of the class; the last `num_kv_shared_layers` store nothing."""
+    """Attention in every layer, by `layer_types` or the pattern of the class; the last `num_kv_shared_layers` store nothing.
+
+    `per_layer_config` holds whole fields for single layers, by index, in place of what the class works out for kinds.
+    """
+    if fields.raw("use_bidirectional_attention") not in (None, False, "vision"):
+        unknown("use_bidirectional_attention", "the model attends in both directions, which changes its windows")
     kinds = layer_kinds(fields)
     if fields.rules.get("last_full"):
         kinds[-1] = FULL
     owners = len(kinds) - fields.count("num_kv_shared_layers")
-    parts = {(kind, shared): attention_part(fields, kind, shared) for kind in set(kinds) for shared in (False, True)}
-    layers: list[Layer] = [(parts[kind, index >= owners],) for index, kind in enumerate(kinds)]
+    single = fields.table("per_layer_config")
+    if single is not None:
+        fields = Fields(fields.config, fields.constants, {**fields.rules, "global": False})
+    layers: list[Layer] = []
+    for index, kind in enumerate(kinds):
+        own = (single or {}).get(str(index))
+        layer_fields = Fields({**fields.config, **own}, fields.constants, fields.rules) if own else fields
+        layers.append((attention_part(layer_fields, kind, index >= owners),))
     draft_kind = fields.rules.get("draft")
     return Shape(layers, [(attention_part(fields, draft_kind),)] * draft_count(fields) if draft_kind else None)
 
@@ -85,7 +96,7 @@ def uniform(fields: Fields, heads: int) -> Shape:
 def falcon(fields: Fields) -> Shape:
     """The new decoder is grouped; before it, `multi_query` means one head whatever `num_kv_heads` says."""
     if fields.flag("new_decoder_architecture") or not fields.flag("multi_query"):
-        return uniform(fields, kv_heads(fields))
+        return uniform(fields, fields.maybe("num_kv_heads", "n_head_kv") or query_heads(fields))
     return uniform(fields, 1)
 
 

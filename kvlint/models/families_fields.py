@@ -24,7 +24,7 @@ class Shape:
 class Fields:
     """A configuration with what the code of its class fixes.
 
-    `constants` stand in for absent keys only (an explicit null is a statement); `rules` name the patterns that the class works out.
+    `constants` stand in for absent keys only (an explicit null is a statement); `rules` name what the class works out.
     """
 
     config: Mapping[str, Any]

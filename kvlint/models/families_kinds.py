@@ -182,6 +182,15 @@ def alike(fields: Fields, rule: dict[str, Any], count: int) -> list[str]:
     return [rule["kind"]] * count
 
 
+def after_dense(fields: Fields, rule: dict[str, Any], count: int) -> list[str]:
+    """The first dense layers and the rest each count their own pattern (Cohere2-MoE)."""
+    dense = min(fields.count("first_k_dense_replace"), count)
+    kinds = []
+    for length, layers in ((fields.integer(rule["prefix"]), dense), (fields.integer(rule["field"]), count - dense)):
+        kinds += [FULL if (index + 1) % length == 0 else SLIDING for index in range(layers)]
+    return kinds
+
+
 def unstated(fields: Fields, rule: dict[str, Any], count: int) -> list[str]:
     """No rule serves: the class's own list is for one depth only."""
     del fields, count
@@ -205,6 +214,7 @@ RULES: dict[str, Callable[[Fields, dict[str, Any], int], list[str]]] = {
     "unstated": unstated,
     "every": every,
     "after": after,
+    "after-dense": after_dense,
     "alternate-before": alternate_before,
     "without-rope": without_rope,
     "window-flags": window_flags,

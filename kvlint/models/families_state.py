@@ -58,9 +58,9 @@ def delta_state(kind: str, key_heads: int, value_heads: int, key_dim: int, value
 def kimi_delta(fields: Fields) -> State:
     """Kimi delta attention: three convolutions of heads x size, one matrix a head."""
     own = Fields(fields.table("linear_attn_config") or {}, fields.constants)
-    heads = own.maybe("num_heads") or fields.integer("linear_num_heads")
-    size = own.maybe("head_dim") or fields.integer("linear_head_dim")
-    kernel = own.maybe("short_conv_kernel_size") or fields.integer("linear_conv_kernel_dim")
+    heads = own.maybe("num_heads") or fields.integer(fields.rules.get("linear_heads", "linear_num_heads"))
+    size = own.maybe("head_dim") or fields.integer(fields.rules.get("linear_size", "linear_head_dim"))
+    kernel = own.maybe("short_conv_kernel_size") or fields.integer("short_conv_kernel_size", "linear_conv_kernel_dim")
     return delta_state("kda", heads, heads, size, size, kernel)
 
 
@@ -94,10 +94,9 @@ def state_head_size(fields: Fields, heads: int) -> int:
 
 def selective(fields: Fields) -> State:
     """Mamba1: an inner width with a state for each channel."""
-    inner = fields.maybe("mamba_d_inner")
+    inner = fields.maybe("intermediate_size") if fields.rules.get("inner_is_intermediate") else None
     if inner is None:
-        expand = fields.maybe("mamba_expand", "expand")
-        inner = expand * hidden_size(fields) if expand else fields.integer("intermediate_size")
+        inner = fields.integer("mamba_expand", "expand") * hidden_size(fields)
     state = fields.integer("mamba_d_state", "state_size")
     kernel = fields.integer("mamba_d_conv", "conv_kernel")
     return State(

@@ -1,0 +1,183 @@
+"""The bundled facts of known models, one row a repository, found by bisection in a sorted file.
+
+A lookup reads a few dozen blocks of the file, whatever its size.  Rows are facts in this project's own form, with their
+source; scripts/build_models.py makes them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from kvlint.facts import Range, Unknown
+from kvlint.models.architecture import Architecture, UnknownArchitecture
+from kvlint.models.config import architecture as read_architecture
+from kvlint.models.config import dtype as read_dtype
+from kvlint.models.config import text_config
+from kvlint.models.weights import Quantization, quantization, weight_bytes
+
+# Labels of repositories whose group size is not known: 32 to 128 weights share a scale and a zero.
+LABELS = {
+    "AWQ-4bit": Quantization("awq", 4 + Fraction(20, 128), 4 + Fraction(20, 32)),
+    "GPTQ-Int4": Quantization("gptq", 4 + Fraction(20, 128), 4 + Fraction(20, 32)),
+    "GPTQ-Int8": Quantization("gptq", 8 + Fraction(24, 128), 8 + Fraction(24, 32)),
+}
+
+COMPILED = Path(__file__).parent.parent / "_data" / "models-catalogue.tsv"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is known of one repository or file.
+
+    `confidence`: real config.json, transcribed, transformers default, same shape, scraped, weights only, given.
+    `parameters`: exact count of the served model; `hub_parameters`: the hub's own count (drafts, vision, packed words included).
+    `file_bytes`: exact size of the repository's weights.  `own`: dtype and quantization are of this repository itself; an alias
+    borrows shape and context from `like` and states neither.
+    """
+
+    id: str
+    architecture: Architecture | Unknown
+    source: str
+    confidence: str
+    parameters: int | None = None
+    text_parameters: int | None = None
+    hub_parameters: int | None = None
+    file_bytes: int | None = None
+    dtype: str | None = None
+    quantization: Quantization | None = None
+    context: int | None = None
+    like: str | None = None
+    own: bool = True
+    label: str | None = None
+
+    @property
+    def kv_cache_dtype(self) -> str | None:
+        """What the checkpoint makes `auto` mean; None where it says nothing."""
+        return self.quantization.kv_cache if self.quantization else None
+
+    def weight_bytes(self) -> int | Range | Unknown:
+        """Bytes of one copy of the weights, as far as this repository's own facts determine them."""
+        if self.file_bytes is not None:
+            return self.file_bytes
+        if isinstance(self.architecture, Unknown):
+            return self.architecture
+        if self.own:
+            return weight_bytes(self.parameters, self.architecture, self.quantization)
+        return self.borrowed_bytes(self.architecture)
+
+    def borrowed_bytes(self, shape: Architecture) -> Range | Unknown:
+        """What a count borrowed with the shape bounds: a labelled layout, or 8 to 16 bits where the hub counts every weight.
+
+        Layouts below 8 bits pack several weights into a stored word, so that the hub counts fewer than the model has.
+        """
+        labelled = LABELS.get(self.label or "")
+        if labelled and self.parameters:
+            found = weight_bytes(self.parameters, shape, labelled)
+            return Range(found, found, found) if isinstance(found, int) else found
+        if (
+            self.label
+            or not self.parameters
+            or not self.hub_parameters
+            or self.hub_parameters * 50 < self.parameters * 49
+        ):
+            return Unknown("model.weights", f"only the shape of {self.id} is known", "set weights in [[model]]")
+        return Range(self.parameters, 2 * self.parameters, 2 * self.parameters)
+
+
+def find(model_id: str) -> Entry | None:
+    """The entry of a repository id, in any case; None where the catalogue has none."""
+    return entry(model_id.strip().strip("/").lower())
+
+
+@lru_cache(maxsize=256)
+def entry(key: str) -> Entry | None:
+    row = lookup(COMPILED, key)
+    if row is None:
+        return None
+    like = row.get("like")
+    base = lookup(COMPILED, like.lower()) if like else None
+    shape = base or row
+    root = configuration(shape)
+    own = base is None and "fields" in row
+    known = described(root, shape.get("source", "")) if root else weights_only(row["id"])
+    text = text_config(root) if root else {}
+    return Entry(
+        id=row["id"],
+        architecture=known,
+        source=row.get("source", ""),
+        confidence=row["confidence"],
+        parameters=shape.get("parameters"),
+        text_parameters=shape.get("text_parameters"),
+        hub_parameters=row.get("hub_parameters"),
+        file_bytes=row.get("file_bytes"),
+        dtype=read_dtype(root, text) if own else None,
+        quantization=quantization(root, text) if own else None,
+        context=row.get("context"),
+        like=like,
+        own=own,
+        label=row.get("label"),
+    )
+
+
+def lookup_config(config: Mapping[str, Any], *, name: str = "", source: str = "") -> Entry:
+    """The entry that a parsed `config.json` itself makes; its parameters are not known from it."""
+    text = text_config(config)
+    return Entry(
+        id=name,
+        architecture=described(config, source),
+        source=source,
+        confidence="given",
+        dtype=read_dtype(config, text),
+        quantization=quantization(config, text),
+    )
+
+
+def described(config: Mapping[str, Any], source: str) -> Architecture | Unknown:
+    try:
+        return read_architecture(config, source=source)
+    except UnknownArchitecture as error:
+        return Unknown("model", f"{error.field}: {error}", "give the model's config.json in [[model]]")
+
+
+def weights_only(model_id: str) -> Unknown:
+    return Unknown("model", f"only the weights of {model_id} are known", "give the model's config.json in [[model]]")
+
+
+def configuration(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration's fields as the readers expect them: nested where the file had them nested."""
+    fields: dict[str, Any] = dict(row.get("fields") or row.get("shape") or {})
+    if "text" in row:
+        fields[row.get("nested", "text_config")] = row["text"]
+    return fields
+
+
+def lookup(path: Path, key: str) -> dict[str, Any] | None:
+    """The JSON beside a key in a file of sorted `key<TAB>JSON` lines."""
+    wanted = key.encode() + b"\t"
+    with path.open("rb") as file:
+        low, high = 0, os.fstat(file.fileno()).st_size
+        while low < high:
+            middle = (low + high) // 2
+            file.seek(middle)
+            if middle:
+                file.readline()
+            line = file.readline()
+            if line and line.split(b"\t", 1)[0] + b"\t" < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        file.seek(low)
+        if low:
+            file.readline()
+        line = file.readline()
+    if not line.startswith(wanted):
+        return None
+    row: dict[str, Any] = json.loads(line[len(wanted) :])
+    return row
