@@ -129,7 +129,7 @@ def check_files(files: Mapping[str, str | bytes], config: str | None = None, opt
 def memory_project(files: Mapping[str, str | bytes], config: str | None = None) -> Project:
     contents = {path: text if isinstance(text, bytes) else text.encode("utf-8") for path, text in files.items()}
     loaded = load(Source("kvlint.toml", config)) if config else Config()
-    return Project(Memory(contents), loaded, given=frozenset(contents), name="memory")
+    return Project(Memory(contents), loaded, name="memory")
 
 
 def exceeds(found: Report, fail_on: str) -> bool:

@@ -55,6 +55,7 @@ class CommandLine:
     pins: tuple[Pin, ...] = ()
     shell: bool = False
     assumed: tuple[Any, ...] = ()
+    container: Any = None  # carriers.wrappers.Container, where `docker run` started it
 
     @property
     def words(self) -> tuple[Text, ...]:

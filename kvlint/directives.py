@@ -60,7 +60,8 @@ def _comments(parsed: Parsed) -> Iterator[Comment]:
 
         source = parsed.source
         for each in shell.commands(Text.of(source, 0, len(source.text))).comments:
-            yield _as_comment(source, each.span, each.text)
+            if "kvlint:" in each.text.value:
+                yield _as_comment(source, each.text.span, each.text.value)
     elif parsed.kind == "nix":
         from kvlint.formats import nix
 

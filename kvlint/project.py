@@ -16,7 +16,7 @@ from kvlint.config import Config, ConfigError, holds_table, load
 from kvlint.diagnostics import NotUnderstood
 from kvlint.files import Disk, Files, Unreadable, decode
 from kvlint.parsing import Parsed, kind_of, parse
-from kvlint.source import Source
+from kvlint.source import Source, Span
 from kvlint.subjects import Problem
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Project:
             self.refuse(path, document.problem.message, document.problem.span.line)
             if path in self.given or COMMAND.search(BLANKED.sub(" ", text)):
                 data = {"reason": document.problem.message}
-                self.unreadable.append(Problem("unreadable-config", document.problem.span, data))
+                self.unreadable.append(Problem("unreadable-config", _line(document.problem.span), data))
 
     def items(self, path: str) -> list[Item]:
         """A file's documents as carriers see them; a file that is no tree is one item without a node."""
@@ -140,6 +140,14 @@ class Project:
     @property
     def all_paths(self) -> set[str]:
         return self._bytes.keys() | self._context.keys()
+
+
+def _line(span: Span) -> Span:
+    """What stands on the line where reading failed."""
+    number = min(span.line, len(span.source.line_starts))
+    text = span.source.line(number)
+    start = span.source.line_starts[number - 1] + len(text) - len(text.lstrip())
+    return span.source.span(start, start + len(text.strip()))
 
 
 def open_project(

@@ -128,7 +128,7 @@ def _covered(directive: Directive, parsed: Parsed, extents: dict[int, int]) -> t
         line += 1
         while line < total and _skippable(parsed.source.line(line)):
             line += 1
-    return line, extents.get(line, line)
+    return directive.line, extents.get(line, line)
 
 
 def _skippable(text: str) -> bool:

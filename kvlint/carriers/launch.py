@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kvlint import engines
-from kvlint.command import CommandLine, Opening
+from kvlint.command import CommandLine, Opening, Pin
 from kvlint.source import Span, Text
+
+if TYPE_CHECKING:
+    from kvlint.formats.shell import Script
 
 MAX_NESTING = 4
 
@@ -29,6 +32,7 @@ class Launch:
     entrypoint: bool = False
     shell: bool = False
     assumed: tuple[Any, ...] = ()
+    pins: tuple[Pin, ...] = ()
 
 
 def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
@@ -40,35 +44,48 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
 
     if not launch.words:
         return
-    script = wrappers.nested(launch.words) if depth < MAX_NESTING else None
+    script = wrappers.nested(launch.words, launch.env) if depth < MAX_NESTING else None
     if script is not None:
-        for command in script.commands:
-            env = {**launch.env, **command.env}
-            inner = replace(
-                launch,
-                words=command.words,
-                env=env,
-                env_open=(*launch.env_open, *command.env_open),
-                entrypoint=False,
-                open=(),
-                shell=True,
-                assumed=(*launch.assumed, *script.assumed),
-            )
-            yield from launches(inner, depth + 1)
+        yield from of_script(script, launch, depth)
         return
-    line = wrappers.unwrap(launch.words, launch.env).line
+    found = wrappers.unwrap(launch.words, launch.env, shell=launch.shell)
     line = replace(
-        line,
-        env_open=(*launch.env_open, *line.env_open),
-        open=(*_shifted(launch, line), *line.open),
-        image=line.image or launch.image,
+        found.line,
+        env_open=(*launch.env_open, *found.line.env_open),
+        open=(*_shifted(launch, found.line), *found.line.open),
+        image=found.line.image or launch.image,
+        pins=(*launch.pins, *found.line.pins),
         shell=launch.shell,
         assumed=launch.assumed,
+        container=found.container,
     )
-    if line.program is not None and depth < MAX_NESTING and wrappers.nested(line.words) is not None:
+    if line.program is not None and depth < MAX_NESTING and wrappers.nested(line.words, line.env) is not None:
         yield from launches(replace(launch, words=line.words, env=line.env, shell=True), depth + 1)
     elif engines.named_by(line):
         yield line
+
+
+def of_script(script: Script, launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
+    """The engines that a script starts; what it installs before pins their versions."""
+    from kvlint.carriers import wrappers
+
+    pins = launch.pins
+    for command in script.commands:
+        if not command.words or command.nested:
+            continue
+        pins = (*pins, *wrappers.installs(command.words))
+        inner = replace(
+            launch,
+            words=command.words,
+            env={**launch.env, **command.env},
+            env_open=(*launch.env_open, *command.env_open),
+            entrypoint=False,
+            open=(),
+            shell=True,
+            assumed=(*launch.assumed, *script.assumed),
+            pins=pins,
+        )
+        yield from launches(inner, depth + 1)
 
 
 def _line(launch: Launch) -> CommandLine:

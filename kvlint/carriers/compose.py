@@ -1,0 +1,271 @@
+"""docker compose: services with their command, environment, devices and names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kvlint.carriers.base import Finding, Item, directory
+from kvlint.carriers.launch import Launch, launches
+from kvlint.command import Opening
+from kvlint.facts import Fact, Unknown, Value, Written
+from kvlint.formats import shell
+from kvlint.formats.shell import Assumption
+from kvlint.project import Project
+from kvlint.source import Span, Text
+from kvlint.subjects import Process, Site
+from kvlint.tree import List, Map, Node, Opaque, Scalar
+from kvlint.units import parse_compose_size
+
+_FILE = re.compile(r"(?:docker-)?compose(?:[._-][^/]*)?\.ya?ml|.*\.compose\.ya?ml|stack\.ya?ml", re.IGNORECASE)
+_PORT = re.compile(r"(?:(?P<ip>[^:]*|\[[^\]]*\]):)?(?P<host>\d+):(?P<container>\d+)(?:/\w+)?")
+MAX_EXTENDS = 8
+
+
+class Compose:
+    name = "compose"
+
+    def claims(self, item: Item) -> bool:
+        if not isinstance(item.node, Map) or "apiVersion" in item.node:
+            return False
+        services = item.node.map("services")
+        if services is None:
+            return False
+        if _FILE.fullmatch(item.path.rpartition("/")[2]):
+            return True
+        return any(
+            isinstance(each.value, Map) and ("image" in each.value or "build" in each.value) for each in services
+        )
+
+    def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
+        for item in items:
+            if isinstance(item.node, Map):
+                file = _File(item, project, _dotenv(directory(item.path), project))
+                for entry in item.node.map("services") or ():
+                    if isinstance(entry.value, Map):
+                        yield from _service(file, entry.key, entry.value)
+
+
+CARRIER = Compose()
+
+
+@dataclass(slots=True)
+class _File:
+    item: Item
+    project: Project
+    env: Mapping[str, Text]
+    assumed: list[Assumption] = field(default_factory=list)
+
+    def text(self, text: Text) -> Text:
+        """A value after compose's own interpolation."""
+        found = shell.compose_interpolate(text, self.env)
+        self.assumed += found.assumed
+        return found.text
+
+    def scalar(self, node: Node | None) -> Text | None:
+        return self.text(node.text) if isinstance(node, Scalar) and node.tag != "null" else None
+
+
+def _dotenv(base: str, project: Project) -> Mapping[str, Text]:
+    return env_file(f"{base}/.env" if base else ".env", project) or {}
+
+
+def env_file(path: str, project: Project) -> dict[str, Text] | None:
+    """The variables of an env file; None where it is not in the project."""
+    if not project.files.exists(path):
+        return None
+    source = project.text(path)
+    if source is None:
+        return None
+    from kvlint.formats import env
+
+    return {each.name.value: each.value for each in env.parse(source).assignments}
+
+
+def _service(file: _File, key: Scalar, node: Map) -> Iterator[Finding]:
+    file.assumed = []
+    layers = list(_layers(file, node))
+    image = file.scalar(_first(layers, "image"))
+    env, env_open = _environment(file, layers)
+    entrypoint, command = _first(layers, "entrypoint"), _first(layers, "command")
+    words, openings = _words(file, entrypoint)
+    more, later = _words(file, command)
+    openings += [Opening(each.index + len(words), each.span, each.reason) for each in later]
+    if image is None and not words and not more:
+        return
+    own_entry = entrypoint is None
+    launch = Launch(
+        words=tuple(words + more),
+        place=key.span,
+        env=env,
+        env_open=tuple(env_open),
+        open=tuple(openings),
+        image=image,
+        entrypoint=own_entry,
+        assumed=tuple(file.assumed),
+    )
+    site = _site(file, key, layers)
+    for line in launches(launch):
+        yield Process(site, line)
+
+
+def _layers(file: _File, node: Map) -> Iterator[Map]:
+    """The service, then what it extends, nearest first."""
+    for _ in range(MAX_EXTENDS):
+        yield node
+        extends = node.get("extends")
+        name = extends.value if isinstance(extends, Scalar) else node.string("extends", "service")
+        other = node.string("extends", "file")
+        root = file.item.node if other is None else _other(file, other)
+        base = root.map("services", name) if isinstance(root, Map) and name else None
+        if base is None or base is node:
+            return
+        node = base
+
+
+def _other(file: _File, name: str) -> Node | None:
+    base = directory(file.item.path)
+    path = f"{base}/{name.removeprefix('./')}" if base else name.removeprefix("./")
+    items = file.project.items(path) if file.project.files.exists(path) else []
+    return items[0].node if items else None
+
+
+def _first(layers: list[Map], key: str) -> Node | None:
+    return next((layer.get(key) for layer in layers if key in layer), None)
+
+
+def _words(file: _File, node: Node | None) -> tuple[list[Text], list[Opening]]:
+    """A command as string (split as a shell would, nothing expanded) or as list."""
+    if isinstance(node, Opaque):
+        return [], [Opening(0, node.span, node.reason)]
+    if isinstance(node, Scalar) and node.tag != "null":
+        return list(shell.split(file.text(node.text))), []
+    words: list[Text] = []
+    openings: list[Opening] = []
+    if isinstance(node, List):
+        for item in node:
+            if isinstance(item, Scalar):
+                words.append(file.text(item.text))
+            else:
+                openings.append(Opening(len(words), item.span, "an argument that is no text"))
+    return words, openings
+
+
+def _environment(file: _File, layers: list[Map]) -> tuple[dict[str, Text], list[Opening]]:
+    """`env_file` first, then `environment`; a service's own win over those it extends."""
+    env: dict[str, Text] = {}
+    open_: list[Opening] = []
+    for layer in reversed(layers):
+        for text in _env_files(layer.get("env_file")):
+            base = directory(file.item.path)
+            name = text.value.removeprefix("./")
+            found = env_file(f"{base}/{name}" if base else name, file.project) if text.known else None
+            if found is None:
+                open_.append(Opening(0, text.span, f"{text.value} is not in these files", f"the file {text.value}"))
+            env.update(found or {})
+        _add_environment(file, layer.get("environment"), env)
+    return env, open_
+
+
+def _env_files(node: Node | None) -> Iterator[Text]:
+    if isinstance(node, Scalar):
+        yield node.text
+    elif isinstance(node, List):
+        for item in node:
+            if isinstance(item, Scalar):
+                yield item.text
+            elif isinstance(item, Map) and (path := item.text("path")) is not None:
+                yield path
+
+
+def _add_environment(file: _File, node: Node | None, env: dict[str, Text]) -> None:
+    if isinstance(node, Map):
+        for entry in node:
+            value = file.scalar(entry.value)
+            env[entry.key.value] = value if value is not None else _outside(entry.key.value, entry.key.span)
+    elif isinstance(node, List):
+        for item in node:
+            if not isinstance(item, Scalar):
+                continue
+            text = file.text(item.text)
+            name, equals, _ = text.value.partition("=")
+            env[name] = text.slice(len(name) + 1) if equals else _outside(name, text.span)
+
+
+def _outside(name: str, span: Span) -> Text:
+    return Text.unknown(span, f"{name} comes from the environment of docker compose", f"the value of {name}")
+
+
+def _site(file: _File, key: Scalar, layers: list[Map]) -> Site:
+    base = directory(file.item.path)
+    count, ids = _devices(file, layers)
+    container = file.scalar(_first(layers, "container_name"))
+    aliases = [item.value for layer in layers for item in _aliases(layer)]
+    return Site(
+        carrier="compose",
+        unit=f"compose {base}",
+        name=key.value,
+        place=key.span,
+        hosts=(key.value, *((container.value,) if container is not None else ()), *aliases),
+        published=dict(_published(file, layers)),
+        gpus=count,
+        device_ids=ids,
+        memory_limit=_size(
+            file, _first(layers, "mem_limit") or _deep(layers, "deploy", "resources", "limits", "memory")
+        ),
+        shared_memory=_size(file, _first(layers, "shm_size")),
+        host_ipc=(text := file.scalar(_first(layers, "ipc"))) is not None and text.value in ("host", "shareable"),
+        resident_with=f"compose {file.item.path}",
+    )
+
+
+def _deep(layers: list[Map], *path: str) -> Node | None:
+    return next((found for layer in layers if (found := layer.get(*path)) is not None), None)
+
+
+def _aliases(layer: Map) -> Iterator[Scalar]:
+    for entry in layer.map("networks") or ():
+        if isinstance(entry.value, Map):
+            yield from (item for item in entry.value.list("aliases") or () if isinstance(item, Scalar))
+
+
+def _published(file: _File, layers: list[Map]) -> Iterator[tuple[int, Fact[int]]]:
+    """Host port: container port."""
+    node = _first(layers, "ports")
+    for item in node if isinstance(node, List) else ():
+        if isinstance(item, Scalar):
+            text = file.text(item.text)
+            match = _PORT.fullmatch(text.value)
+            if match:
+                inner = text.slice(*match.span("container"))
+                yield int(match["host"]), Fact(int(match["container"]), Written(inner.span, inner.via))
+        elif isinstance(item, Map):
+            host, target = item.string("published"), item.text("target")
+            if host and host.isdigit() and target is not None and target.value.isdigit():
+                yield int(host), Fact(int(target.value), Written(target.span, target.via))
+
+
+def _devices(file: _File, layers: list[Map]) -> tuple[Value[int] | None, tuple[Text, ...]]:
+    """Devices that are reserved, and their literal ids."""
+    node = _deep(layers, "deploy", "resources", "reservations", "devices")
+    for item in node.maps() if isinstance(node, List) else ():
+        ids = item.list("device_ids")
+        if ids is not None:
+            texts = tuple(file.text(each.text) for each in ids if isinstance(each, Scalar))
+            return Fact(len(texts), Written(ids.span)), texts
+        count = file.scalar(item.get("count"))
+        if count is not None and count.value.isdigit():
+            return Fact(int(count.value), Written(count.span, count.via)), ()
+        return Unknown("hardware.count", "all devices of the host are reserved", "[[hardware]] count"), ()
+    return None, ()
+
+
+def _size(file: _File, node: Node | None) -> Value[int] | None:
+    text = file.scalar(node)
+    if text is None:
+        return None
+    size = parse_compose_size(text.value) if text.known else None
+    if size is None:
+        return Unknown("resources", "a size that is filled in elsewhere", "a literal size")
+    return Fact(size, Written(text.span, text.via))

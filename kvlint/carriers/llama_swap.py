@@ -1,0 +1,207 @@
+"""llama-swap's `config.yaml`: a command, a limit and a promise for each model; wherever such a document stands.
+
+Facts: mostlygeek/llama-swap@0bdb3720, internal/config and internal/router (data/admission.toml).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kvlint.admission import system
+from kvlint.carriers.base import Finding, Item, directory
+from kvlint.carriers.launch import Launch, launches
+from kvlint.facts import Default, Fact, Unknown, Value, Written
+from kvlint.formats import shell
+from kvlint.project import Project
+from kvlint.source import Text
+from kvlint.subjects import Admission, Problem, Process, Promise, Site
+from kvlint.tree import Map, Opaque, Scalar
+
+_MACRO = re.compile(r"\$\{([A-Za-z0-9_.-]+)\}")
+MAX_EXPANSIONS = 64
+
+
+class LlamaSwap:
+    name = "llama-swap"
+
+    def claims(self, item: Item) -> bool:
+        return isinstance(item.node, Map) and _is_config(item.node)
+
+    def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
+        for item in items:
+            if isinstance(item.node, Map):
+                yield from config(item.node, item.path)
+
+
+CARRIER = LlamaSwap()
+
+
+def _is_config(node: Map) -> bool:
+    """A mapping of models of which one has a command: no other format of ours is written so."""
+    models = node.map("models")
+    return models is not None and any(isinstance(entry.value, Map) and "cmd" in entry.value for entry in models)
+
+
+@dataclass(slots=True)
+class _Config:
+    root: Map
+    path: str
+    macros: dict[str, Text]
+    groups: dict[str, tuple[str, bool]] = field(default_factory=dict)  # model: (group, swaps)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def config(root: Map, path: str, unit: str | None = None) -> Iterator[Finding]:
+    """Everything that a llama-swap configuration holds, from whatever format it was read."""
+    about = _Config(root, path, dict(_macros(root.map("macros"))))
+    about.groups = dict(_groups(root))
+    yield from _unread_keys(root, system("llama-swap")["top_keys"], "top level")
+    port = system("llama-swap")["start_port"]
+    start = root.string("startPort")
+    if start and start.isdigit():
+        port = int(start)
+    models = root.map("models")
+    for entry in sorted(models or (), key=lambda each: each.key.value):
+        if not isinstance(entry.value, Map):
+            continue
+        uses_port = "${PORT}" in (entry.value.string("cmd") or "")
+        yield from _model(about, entry.key, entry.value, unit or f"host {directory(path)}", port)
+        port += uses_port
+    yield from about.problems
+
+
+def _macros(node: Map | None) -> Iterator[tuple[str, Text]]:
+    for entry in node or ():
+        if isinstance(entry.value, Scalar):
+            yield entry.key.value, entry.value.text
+
+
+def _groups(root: Map) -> Iterator[tuple[str, tuple[str, bool]]]:
+    groups = root.map("groups") or root.map("routing", "router", "settings", "groups")
+    for entry in groups or ():
+        if not isinstance(entry.value, Map):
+            continue
+        swaps = entry.value.string("swap") != "false"
+        for member in entry.value.list("members") or ():
+            if isinstance(member, Scalar):
+                yield member.value, (entry.key.value, swaps)
+
+
+def _unread_keys(node: Map, known: list[str], where: str) -> Iterator[Problem]:
+    """Keys that the loader ignores: it reads without strictness, so a misspelt limit leaves the default in force."""
+    from difflib import get_close_matches
+
+    for entry in node:
+        key = entry.key.value
+        if key in known or not entry.key.text.known or not _limits(key):
+            continue
+        near = get_close_matches(key, known, n=1, cutoff=0.75)
+        data = {"engine": "llama-swap", "flag": key, "expected": where, "suggestion": near[0] if near else None}
+        yield Problem("admission-ineffective", entry.key.span, data)
+
+
+def _limits(key: str) -> bool:
+    """A key that reads like a limit; others may belong to a newer release or to a person."""
+    folded = key.lower().replace("_", "").replace("-", "")
+    return any(word in folded for word in ("concurren", "maxrunning", "maxmodels", "parallel", "limit", "maxrequests"))
+
+
+def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iterator[Finding]:
+    yield from _unread_keys(node, system("llama-swap")["model_keys"], "model")
+    macros = {**about.macros, **dict(_macros(node.map("macros")))}
+    macros |= {"MODEL_ID": key.text, "PORT": Text.at(str(port), key.span)}
+    group, swaps = about.groups.get(key.value, ("", True))
+    site = Site(
+        carrier="llama-swap",
+        unit=unit,
+        name=key.value,
+        place=key.span,
+        resident_with=None if swaps or not group else f"{about.path}#{group}",
+        exclusive=swaps,
+    )
+    names = (key.value, *(item.value for item in node.list("aliases") or () if isinstance(item, Scalar)))
+    process = None
+    command = node.get("cmd")
+    if isinstance(command, Scalar) and command.text.value:
+        expanded, problems = expand(command.text, macros, key.value)
+        yield from problems
+        for line in launches(_launch(expanded, node, macros, key.value)):
+            process = Process(site, line)
+            yield process
+            break
+    limit = _limit(node)
+    yield Admission(
+        id="",
+        system="llama-swap",
+        unit=unit,
+        name=key.value,
+        place=key.span,
+        limit=limit,
+        per="model",
+        excess="reject",
+        target=process,
+        names=names,
+        promises=tuple(_promises(node)),
+    )
+
+
+def _launch(command: Text, node: Map, macros: Mapping[str, Text], model: str) -> Launch:
+    words = tuple(shell.split(command, comment_lines=True))
+    env: dict[str, Text] = {}
+    for item in node.list("env") or ():
+        if isinstance(item, Scalar) and "=" in item.value:
+            expanded, _ = expand(item.text, macros, model)
+            cut = expanded.value.index("=")
+            env[expanded.value[:cut]] = expanded.slice(cut + 1)
+    place = words[0].span if words else command.span
+    return Launch(words=words, place=place, env=env)
+
+
+def expand(text: Text, macros: Mapping[str, Text], model: str) -> tuple[Text, list[Problem]]:
+    """`${name}` replaced as llama-swap does, macros in macros included; an unknown one is refused by the loader."""
+    problems: list[Problem] = []
+    for _ in range(MAX_EXPANSIONS):
+        match = next(_replaceable(text, macros), None)
+        if match is None:
+            break
+        use = text.slice(*match.span())
+        value = macros[match[1]]
+        inner = value.seen_from(use.span) if value.value else Text("", (), (), use.span)
+        text = Text.join((text.slice(0, match.start()), inner, text.slice(match.end())))
+    parts, at = [], 0
+    for match in _MACRO.finditer(text.value):
+        place = text.slice(*match.span()).span
+        if match[1].startswith("env."):
+            variable = match[1].removeprefix("env.")
+            hole = Text.unknown(place, f"{variable} comes from the environment", f"the value of {variable}")
+            parts += [text.slice(at, match.start()), hole]
+            at = match.end()
+        elif match[1] != "PID":
+            data = {"engine": "llama-swap", "value": match[0], "refuses": True}
+            problems.append(Problem("unknown-macro", place, data))
+    return Text.join((*parts, text.slice(at))), problems
+
+
+def _replaceable(text: Text, macros: Mapping[str, Text]) -> Iterator[re.Match[str]]:
+    return (match for match in _MACRO.finditer(text.value) if match[1] in macros)
+
+
+def _limit(node: Map) -> Value[int]:
+    found = node.get("concurrencyLimit")
+    if isinstance(found, Opaque):
+        return Unknown("concurrencyLimit", found.reason, "a literal concurrencyLimit")
+    if isinstance(found, Scalar) and found.text.known and found.value.lstrip("-").isdigit():
+        value = int(found.value)
+        if value > 0:
+            return Fact(value, Written(found.text.span, found.text.via))
+    return Fact(system("llama-swap")["default_limit"], Default("llama-swap", (), "concurrencyLimit"))
+
+
+def _promises(node: Map) -> Iterator[Promise]:
+    """`capabilities.context` is told to clients and checked by nobody."""
+    found = node.text("capabilities", "context")
+    if found is not None and found.value.isdigit() and int(found.value) > 0:
+        tokens = Fact(int(found.value), Written(found.span, found.via))
+        yield Promise("total", tokens, False, "llama-swap capabilities.context")
