@@ -17,7 +17,8 @@ from kvlint.reports.words import advice, headline, place
 # GitHub refuses a step's summary above 1 MiB.
 MAX_BYTES = 900 * 1024
 
-_WORD = re.compile(r"(\(?)(.*?)([),.;:]*)")
+_WORD = re.compile(r"\S+")
+_STOPS = "),.;:"
 _PLAIN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|-?\d[\d.,]*%?|[=+×÷–—…-]")
 _MARKS = str.maketrans({"`": r"\x60", "|": r"\x7c"})
 
@@ -81,16 +82,18 @@ def listed(names: Iterable[str]) -> str:
 
 
 def prose(text: str) -> str:
-    """A sentence whose words are plain or code."""
-    return " ".join(_shown(word) for word in line(text).split())
+    """A sentence whose words are plain or code; what stands between paired backticks is code as it is."""
+    parts = line(text).split("`")
+    if len(parts) % 2 == 0:
+        parts = ["`".join(parts)]
+    shown = (code(part) if number % 2 else _WORD.sub(_shown, part) for number, part in enumerate(parts))
+    return "".join(shown).replace("``", "` `")
 
 
-def _shown(word: str) -> str:
-    match = _WORD.fullmatch(word)
-    if match is None or (match[2] and not _PLAIN.fullmatch(match[2])):
-        lead, core, tail = match.groups() if match else ("", word, "")
-        return f"{lead}{code(core)}{tail}"
-    return word
+def _shown(word: re.Match[str]) -> str:
+    lead = "(" if word[0].startswith("(") else ""
+    core = word[0][len(lead) :].rstrip(_STOPS)
+    return word[0] if not core or _PLAIN.fullmatch(core) else f"{lead}{code(core)}{word[0][len(lead) + len(core) :]}"
 
 
 def code(text: str) -> str:
