@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kvlint.carriers.registry import Findings, find
 from kvlint.coefficients import Coefficients
@@ -11,7 +11,7 @@ from kvlint.config import Config, load
 from kvlint.diagnostics import Diagnostic, Report, Unchecked, rank
 from kvlint.facts import Unknown
 from kvlint.files import Memory
-from kvlint.links import Chain, connect
+from kvlint.links import Chain, admitted_to, connect
 from kvlint.models.lookup import Models
 from kvlint.project import Project
 from kvlint.servers import Surroundings, build
@@ -54,16 +54,20 @@ def evaluate(project: Project) -> Evaluation:
     groups = [group for identity, process in found.processes if (group := build(process, identity, around))]
     chain = connect(groups, found.admissions)
     for group in groups:
-        _settle_window(group, chain, coefficients)
+        _settle(group, chain, coefficients)
     return Evaluation(project, found, groups, chain, coefficients)
 
 
-def _settle_window(group: ServerGroup, chain: Chain, coefficients: Coefficients) -> None:
-    """Give a server without a window of its own the one that the owner or those in front of it promise."""
+def _settle(group: ServerGroup, chain: Chain, coefficients: Coefficients) -> None:
+    """What only the links say: the window of a server that has none of its own, and how many requests reach it."""
     from kvlint.windows import settle
 
+    links = chain.of(group)
+    reaching = admitted_to(links)
     for world in group.worlds:
-        settle(world, chain.of(group), coefficients)
+        settle(world, links, coefficients)
+        if reaching is not None:
+            world.settings["admitted"] = reaching
 
 
 def report(evaluation: Evaluation, options: Options) -> Report:

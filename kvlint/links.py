@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from kvlint.facts import Fact
+from kvlint.facts import Fact, Value, quantity
 from kvlint.subjects import Admission, Endpoint, Process, Promise, Server, ServerGroup
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]", "host.docker.internal"})
@@ -121,6 +121,24 @@ def local_ports(server: Server) -> set[int]:
         return set(server.site.published)
     listening = server.settings.get("port")
     return {listening.value} if isinstance(listening, Fact) else set()
+
+
+@quantity("admitted", unit="requests", formula="Σ over paths of the written limit", source="limits of several paths add up")
+def total(**limits: int) -> int:
+    return sum(limits.values())
+
+
+def admitted_to(links: Iterable[Link], *, written: bool = True) -> Value[int] | None:
+    """Requests in flight that reach a server over every proven path; None where a path has no limit (or none that is written)."""
+    fronts = {id(link.hops[-1]): link.hops[-1] for link in links}
+    limits: dict[str, Value[int]] = {}
+    for number, front in enumerate(fronts.values(), 1):
+        if front.limit is None or (written and not (isinstance(front.limit, Fact) and front.limit.origin.kind == "written")):
+            return None
+        limits[f"limit_{number}"] = front.limit
+    if len(limits) == 1:
+        return next(iter(limits.values()))
+    return total(**limits) if limits else None
 
 
 @dataclass(frozen=True, slots=True)

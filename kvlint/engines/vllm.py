@@ -73,6 +73,9 @@ class Vllm:
         values |= _batch(fields, values)
         values |= _cache_types(fields, model)
         values["overheads"] = _overheads(fields, values)
+        values["devices"] = world.hardware.get("devices")
+        values["devices_needed"] = _devices_needed(fields, values)
+        values["multi_node"] = _multi_node(fields, values)
         kept = {name: value for name, value in values.items() if value is not None}
         served = fields.given("served_model_name")
         names = tuple(each.value for each in served.values if each.known) if served else ()
@@ -124,6 +127,36 @@ def _parallelism(fields: Fields) -> dict[str, Value[Any] | None]:
         "nodes": fields.value("nnodes"),
         "layer_partition": _partition(fields),
     }
+
+
+@quantity("devices_needed", unit="devices", formula="TP × PP × PCP × local DP", source="rules: devices-unlike-parallelism")
+def devices_needed(tensor_parallel: int, pipeline_parallel: int, prefill_context: int, dp_local: int) -> int:
+    return tensor_parallel * pipeline_parallel * prefill_context * dp_local
+
+
+def _devices_needed(fields: Fields, values: Mapping[str, Value[Any] | None]) -> Value[int] | None:
+    prefill = fields.value("prefill_context_parallel_size")
+    parts = (values["tensor_parallel"], values["pipeline_parallel"], values["dp_local"])
+    if any(part is None for part in parts):
+        return None
+    tensor, pipeline, local = (part for part in parts if part is not None)
+    return devices_needed(tensor, pipeline, prefill if prefill is not None else fields.default("", 1), local)
+
+
+def _multi_node(fields: Fields, values: Mapping[str, Value[Any] | None]) -> Value[str] | None:
+    """Other nodes may hold devices: Ray, `--nnodes`, a headless data-parallel rank, a leader-worker set."""
+    nodes, executor = values.get("nodes"), fields.written("distributed_executor_backend")
+    if isinstance(nodes, Fact) and isinstance(nodes.value, int) and nodes.value > 1:
+        return Fact("--nnodes", nodes.origin)
+    if isinstance(executor, Fact) and executor.value in ("ray", "external_launcher"):
+        return Fact(str(executor.value), executor.origin)
+    for dest in ("headless", "data_parallel_address", "node_rank", "data_parallel_start_rank", "data_parallel_rank"):
+        given = fields.written(dest)
+        if given is not None:
+            return given if isinstance(given, Unknown) else Fact(dest, given.origin)
+    site = fields.world.process.site
+    several = site.data.get("kind") == "LeaderWorkerSet" or any(name.startswith("LWS_") for name in fields.world.env)
+    return Fact("a leader-worker set", Assumed("the object has several nodes")) if several else None
 
 
 def _partition(fields: Fields) -> Value[Any] | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from kvlint.facts import Derived, Fact, Quantity, Unknown, quantity
-from kvlint.links import Link
+from kvlint.facts import Fact
+from kvlint.links import Link, admitted_to
 from kvlint.ruleset import views
 from kvlint.ruleset.judge import Subject
 from kvlint.subjects import Admission, ServerGroup
@@ -14,11 +14,6 @@ from kvlint.subjects import Admission, ServerGroup
 if TYPE_CHECKING:
     from kvlint.check import Evaluation
     from kvlint.suppress import Suppression
-
-
-@quantity("admitted", unit="requests", formula="Σ over paths of the limit", source="limits of several paths add up")
-def admitted(*limits: int) -> int:
-    return sum(limits)
 
 
 def links(evaluation: Evaluation) -> Iterator[Subject]:
@@ -30,23 +25,11 @@ def links(evaluation: Evaluation) -> Iterator[Subject]:
 
 def _admitted(group: ServerGroup, paths: list[Link]) -> Iterator[tuple[str, Any]]:
     """`admitted`: requests in flight over every proven path; `bounded`: each path has a limit and the port is not open."""
-    fronts = {id(link.hops[-1]): link.hops[-1] for link in paths}
-    limits = [front.limit for front in fronts.values()]
-    known = [limit for limit in limits if isinstance(limit, Fact)]
-    bounded = len(known) == len(limits) and bool(limits) and not group.first.site.published
+    reaching = admitted_to(paths, written=False)
+    bounded = isinstance(reaching, Fact) and not group.first.site.published
     yield "bounded", views.assumed(bounded, "every proven path is counted")
-    if known and len(known) == len(limits):
-        yield "admitted", known[0] if len(known) == 1 else _sum(known)
-    elif any(isinstance(limit, Unknown) for limit in limits):
-        yield "admitted", next(limit for limit in limits if isinstance(limit, Unknown))
-
-
-def _sum(limits: list[Fact[int]]) -> Fact[int]:
-    named: Quantity[int] = admitted
-    return Fact(
-        sum(limit.value for limit in limits),
-        Derived(named, tuple((f"limit {number}", limit) for number, limit in enumerate(limits, 1))),
-    )
+    if reaching is not None:
+        yield "admitted", reaching
 
 
 def devices(evaluation: Evaluation) -> Iterator[Subject]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kvlint.facts import Fact, Unknown, Value
+from kvlint.facts import Fact, Unknown, Value, quantity
 
 if TYPE_CHECKING:
     from kvlint.subjects import Server
@@ -37,6 +37,11 @@ DERIVED: Mapping[str, str] = {
 }
 
 
+@quantity("heads_remainder", unit="heads", formula="attention heads mod the devices that share them", source="every engine here")
+def heads_remainder(attention_heads: int, tensor_parallel: int) -> int:
+    return attention_heads % tensor_parallel if tensor_parallel > 0 else 0
+
+
 class Sizing:
     """Base of an engine's memory model: a method named like a derived value gives it; what has no method does not apply.
 
@@ -63,6 +68,14 @@ class Sizing:
         if found is None:
             return Unknown(name, f"{name} is not stated", f"state {name}")
         return found
+
+    def attention_heads(self) -> Value[int] | None:
+        arch = self.server.architecture
+        return Fact(arch.value.heads, arch.origin) if isinstance(arch, Fact) else arch
+
+    def heads_remainder(self) -> Value[int] | None:
+        """Query heads left over when tensor parallelism splits them."""
+        return heads_remainder(self.need("attention_heads"), self.need("tensor_parallel"))
 
     def derived(self) -> dict[str, Value[Any]]:
         """Every derived value that applies, in the contract's order."""
