@@ -9,14 +9,15 @@ from kvlint.command import Opening
 from kvlint.formats.shell_arithmetic import changed_names
 from kvlint.formats.shell_builtins import BUILTINS, EXITS, GO_ON
 from kvlint.formats.shell_cursor import Comment, Cursor, Fault
-from kvlint.formats.shell_expand import Expander, Ledger
+from kvlint.formats.shell_expand import Assumption, Expander, Ledger
 from kvlint.formats.shell_fields import between
+from kvlint.formats.shell_guards import asks, guarded
 from kvlint.formats.shell_invocation import Invocation, invocation
 from kvlint.formats.shell_names import assigned
 from kvlint.formats.shell_parser import parse
 from kvlint.formats.shell_script import Assignment, Command, Heredoc
-from kvlint.formats.shell_state import State, Unset, Value, Variable, open_array, widened
-from kvlint.formats.shell_text import joined, spliced, unix_lines, unknown
+from kvlint.formats.shell_state import Changes, State, Unset, Value, Variable, open_array, widened
+from kvlint.formats.shell_text import joined, place, spliced, unix_lines, unknown
 from kvlint.formats.shell_tree import (
     Assign,
     Block,
@@ -29,16 +30,16 @@ from kvlint.formats.shell_tree import (
     If,
     Loop,
     Node,
+    Parameter,
     Pipeline,
     Simple,
     Substitution,
     Word,
 )
-from kvlint.source import Span, Text
+from kvlint.source import HOLE, Span, Text
 
 DEEPEST = 24
 _PREFIXES = frozenset({"exec", "command", "builtin"})
-_TESTS = frozenset({"[", "[[", "test", "command", "which", "type", "hash", "grep", "false", "pgrep", "nvidia-smi"})
 
 
 @dataclass(slots=True)
@@ -146,15 +147,19 @@ class Walker:
         for operator, following in node.rest:
             if after != GO_ON and operator == "&&":
                 return after
-            if operator == "||" or _is_test(last):
-                self._branches([following], context.branch(), whole=False)
+            if operator == "||" or asks(last):
+                guard = guarded(last, "-n" if operator == "||" else "-z")
+                self._branches([following], context.branch(), whole=False, guard=guard)
             else:
                 after = self.node(following, context)
             last = following
         return after if node.rest[-1][0] == "&&" else GO_ON
 
-    def _branches(self, bodies: Sequence[Node], context: Context, whole: bool) -> int:
-        """Bodies of which one at most is taken; one that leaves does not come back to what follows."""
+    def _branches(self, bodies: Sequence[Node], context: Context, whole: bool, guard: Parameter | None = None) -> int:
+        """Bodies of which one at most is taken; one that leaves does not come back to what follows.
+
+        `guard`: the variable without whose value the only body is taken.
+        """
         ends = []
         afters = []
         for body in bodies:
@@ -163,10 +168,29 @@ class Walker:
             afters.append(after)
             if after == GO_ON:
                 ends.append(changes)
+        if guard is not None and ends:
+            self._default(guard, ends[0])
         if ends or not whole:
             self.state.meet(ends, whole)
             return GO_ON
         return min(afters, default=GO_ON)
+
+    def _default(self, guard: Parameter, changes: Changes) -> None:
+        """`[ -z "$X" ] && X=y`: what `: ${X:=y}` says.  Other changes are those of any branch."""
+        given = changes.get(guard.name)
+        if given is None or not isinstance(given.value, Text):
+            return
+        held = self.state.get(guard.name)
+        if held is None:
+            where = place(given.value)
+            if guard.span is not None and where is not None:
+                self.record.ledger.assumed.append(Assumption(guard.name, guard.span, where))
+            self.state.put(guard.name, given)
+        elif isinstance(held.value, Unset) or (isinstance(held.value, Text) and not held.value.value):
+            self.state.put(guard.name, given)
+        elif not isinstance(held.value, Text) or not held.value.value.strip(HOLE):
+            return
+        del changes[guard.name]
 
     def _pipeline(self, node: Pipeline, context: Context) -> int:
         if len(node.nodes) == 1:
@@ -184,7 +208,8 @@ class Walker:
             bodies.append(Block((*condition.items, *body.items)) if number else body)
         if node.last is not None:
             bodies.append(node.last)
-        return self._branches(bodies, context.branch(), whole=node.last is not None)
+        guard = guarded(node.arms[0][0], "-z") if len(bodies) == 1 else None
+        return self._branches(bodies, context.branch(), whole=node.last is not None, guard=guard)
 
     def _case(self, node: Case, context: Context) -> int:
         self.expander.text(node.subject)
@@ -365,15 +390,6 @@ def _items(name: str, held: Value | None, span: Span | None) -> tuple[Text, ...]
     if isinstance(held, Unset):
         return ()
     return held if isinstance(held, tuple) else (held,)
-
-
-def _is_test(node: Node) -> bool:
-    if isinstance(node, Pipeline):
-        return node.negated or _is_test(node.nodes[-1])
-    if isinstance(node, Calculation):
-        return True
-    word = node.words[0] if isinstance(node, Simple) and node.words else None
-    return isinstance(word, Word) and word.plain in _TESTS
 
 
 def _openings(words: Sequence[Text], reason: str) -> tuple[Opening, ...]:

@@ -150,6 +150,23 @@ class TestDefaults:
         assert values(": ${X:=3}\nvllm $X") == ["3"]
         assert values('vllm "${X:=a b}" $X') == ["a b", "a", "b"]
 
+    @pytest.mark.parametrize(
+        "script",
+        [
+            '[ -z "$X" ] && X=5',
+            'if [ -z "${X:-}" ]; then X=5; fi',
+            "[[ -z $X ]] && export X=5",
+            'test -n "$X" || X=5',
+            'if [[ -z "${X}" ]]; then echo no; X=5; Y=1; fi',
+        ],
+    )
+    def test_a_test_that_gives_a_default(self, script: str) -> None:
+        found = read(script + "\nvllm --port $X")
+        word = found.commands[-1].words[2]
+        assert (word.value, places(word), found.assumed_in(word)) == ("5", ["5"], ("X",))
+        assert values("X=4; " + script + "\nvllm --port $X") == ["--port", "4"]
+        assert values("X=; " + script + "\nvllm --port $X") == ["--port", "5"]
+
     def test_alternatives_and_demands(self) -> None:
         assert values('X=1; vllm ${X:+--flag "$X"} ${X:?must}') == ["--flag", "1", "1"]
         assert values("X=; vllm ${X:+--flag} a") == ["a"]
