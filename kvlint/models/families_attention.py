@@ -15,7 +15,7 @@ from kvlint.models.families_fields import (
     query_heads,
     unknown,
 )
-from kvlint.models.families_kinds import CHUNKED, FULL, SLIDING, layer_kinds, window_size
+from kvlint.models.families_kinds import CHUNKED, FULL, SLIDING, layer_kinds, named, window_size
 
 KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", "num_attention_groups")
 
@@ -79,8 +79,16 @@ def attention(fields: Fields) -> Shape:
         own = (single or {}).get(str(index))
         layer_fields = Fields({**fields.config, **own}, fields.constants, fields.rules) if own else fields
         layers.append((attention_part(layer_fields, kind, index >= owners),))
-    draft_kind = fields.rules.get("draft")
-    return Shape(layers, [(attention_part(fields, draft_kind),)] * draft_count(fields) if draft_kind else None)
+    return Shape(layers, draft(fields, len(layers)))
+
+
+def draft(fields: Fields, count: int) -> list[Layer] | None:
+    """The draft where the class fixes its kind, or `layer_types` goes on past the last layer; None: like the last layer."""
+    written = (fields.sequence("layer_types") or ())[count : count + draft_count(fields)]
+    if written:
+        return [(attention_part(fields, named(kind, "layer_types")),) for kind in written]
+    kind = fields.rules.get("draft")
+    return [(attention_part(fields, kind),)] * draft_count(fields) if kind else None
 
 
 def draft_count(fields: Fields) -> int:

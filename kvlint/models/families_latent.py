@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from kvlint.models.architecture import Compressed, Latent, Layer
+from kvlint.models.architecture import Attention, Compressed, Latent, Layer
 from kvlint.models.families_attention import draft_count
-from kvlint.models.families_fields import Fields, Shape, hidden_size, number_of_layers, query_heads, unknown
+from kvlint.models.families_fields import Fields, Shape, head_size, hidden_size, number_of_layers, query_heads, unknown
 
 INDEXER_LETTERS = {"F": "full", "S": "shared"}
 
@@ -29,7 +29,10 @@ def latent_part(fields: Fields) -> Latent:
 
 
 def latent(fields: Fields) -> Shape:
-    """One latent attention a layer, or as many as the class builds (LongCat-Flash: two)."""
+    """One latent attention a layer, or as many as the class builds (LongCat-Flash: two); plain attention without `use_mla`."""
+    if fields.raw("use_mla") is False:
+        size = head_size(fields)
+        return Shape([(Attention(query_heads(fields), size, size),)] * number_of_layers(fields))
     part = latent_part(fields)
     return Shape([(part,) * fields.rules.get("parts", 1)] * number_of_layers(fields))
 

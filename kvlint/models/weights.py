@@ -233,13 +233,13 @@ def experts(architecture: Architecture) -> int | None:
     layers = expert_layers(architecture)
     if not isinstance(width, int) or layers is None:
         return None
-    return layers * count * 3 * architecture.hidden_size * width
+    return layers * count * 3 * architecture.hidden_size * int(width)
 
 
 def expert_layers(architecture: Architecture) -> int | None:
     """How many layers route to experts: all after the first dense ones, or by the intervals that files state."""
     text, total = architecture.config, len(architecture.layers)
-    kinds = text.get("mlp_layer_types")
+    kinds, frequency = text.get("mlp_layer_types"), text.get("moe_layer_freq")
     if isinstance(kinds, list):
         return sum(kind == "sparse" for kind in kinds[:total])
     if any(
@@ -247,7 +247,6 @@ def expert_layers(architecture: Architecture) -> int | None:
         for key in ("hybrid_override_pattern", "layers_block_type", "expert_layer_period", "block_configs")
     ):
         return None
-    frequency = text.get("moe_layer_freq")
     if isinstance(frequency, list):
         return sum(1 for entry in frequency[:total] if entry)
     interval = (
@@ -255,9 +254,11 @@ def expert_layers(architecture: Architecture) -> int | None:
     )
     if not isinstance(interval, int) or interval < 1 or (isinstance(frequency, int) and frequency != 1):
         return None
-    first = text.get("first_k_dense_replace", text.get("moe_layer_start_index", text.get("num_dense_layers", 0))) or 0
+    first: int = (
+        text.get("first_k_dense_replace", text.get("moe_layer_start_index", text.get("num_dense_layers", 0))) or 0
+    )
     dense = text.get("mlp_only_layers") or []
-    return sum(index >= first and (index + 1) % interval == 0 and index not in dense for index in range(total))
+    return sum(1 for index in range(first, total) if (index + 1) % interval == 0 and index not in dense)
 
 
 def weight_bytes(

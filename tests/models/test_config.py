@@ -217,6 +217,18 @@ def test_draft_layers_are_of_the_last_growing_kind() -> None:
     assert window.draft_layers == window.layers[1:2]
 
 
+def test_layer_types_that_go_on_are_the_drafts() -> None:
+    config = {**BASE, "model_type": "step3p5", "head_dim": 128, "sliding_window": 512, "num_nextn_predict_layers": 2}
+    found = architecture({**config, "layer_types": ["full_attention"] * 8 + ["sliding_attention"] * 2})
+    assert len(found.layers) == 8
+    assert found.draft_layers == ((Attention(8, 128, 128, window=512),),) * 2
+
+
+def test_latent_types_that_switch_latents_off() -> None:
+    config = {**BASE, "model_type": "deepseek_v2", "use_mla": False, "kv_lora_rank": None}
+    assert architecture(config).layers == ((Attention(32, 128, 128),),) * 8
+
+
 def test_every_family_has_a_reader_and_a_source() -> None:
     assert {family["reader"] for family in compiled()["families"]} == set(READERS)
     assert all(family["source"] for family in compiled()["families"])
