@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvlint.source import Span
+from kvlint.source import Source, Span
 from kvlint.tree import Node
 
 # No configuration that people write nests deeper; anything that does is refused before it can exhaust a stack.
@@ -43,6 +43,15 @@ class Document:
     problem: Unreadable | None
     span: Span
     comments: tuple[Comment, ...] = ()
+
+
+def comment_at(source: Source, start: int, end: int, before: str = " \t\ufeff") -> Comment:
+    """The comment that stands at `start:end`; characters of `before` on its line leave it on a line of its own."""
+    text = source.text
+    at = start
+    while at > 0 and text[at - 1] in before:
+        at -= 1
+    return Comment(source.span(start, end), text[start:end], at == 0 or text[at - 1] in "\r\n")
 
 
 def is_directive(comment: str) -> bool:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kvlint.formats.document import Comment, Unreadable, is_directive
+from kvlint.formats.document import Comment, Unreadable, comment_at, is_directive
 from kvlint.formats.spelling import Run, spell
 from kvlint.source import Source, Span, Text
 
@@ -76,10 +76,8 @@ def parse(source: Source, dialect: str = "dotenv") -> EnvFile:
 
 def _comment(source: Source, comments: list[Comment], start: int, end: int) -> None:
     at = source.text.find("#", start, end)
-    text = source.text[at:end]
-    if at >= 0 and is_directive(text):
-        line = max(source.text.rfind("\n", 0, at), source.text.rfind("\r", 0, at)) + 1
-        comments.append(Comment(source.span(at, end), text, not source.text[line:at].strip()))
+    if at >= 0 and is_directive(source.text[at:end]):
+        comments.append(comment_at(source, at, end))
 
 
 def _assignment(source: Source, start: int, end: int, dialect: str) -> Assignment | None:

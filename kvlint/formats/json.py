@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kvlint.formats.document import MAX_DEPTH, Comment, Document, Unreadable, is_directive
+from kvlint.formats.document import MAX_DEPTH, Comment, Document, Unreadable, comment_at, is_directive
 from kvlint.formats.spelling import Run, spell
 from kvlint.source import Source
 from kvlint.tree import Entry, List, Map, Node, Scalar
@@ -85,10 +85,8 @@ class _Reader:
             self.at = comment.end()
 
     def _comment(self, start: int, end: int) -> None:
-        text = self.text[start:end]
-        if is_directive(text):
-            line = self.text.rfind("\n", 0, start) + 1
-            self.comments.append(Comment(self.source.span(start, end), text, not self.text[line:start].strip()))
+        if is_directive(self.text[start:end]):
+            self.comments.append(comment_at(self.source, start, end))
 
     def value(self, depth: int) -> Node:
         if depth >= MAX_DEPTH:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kvlint.formats.document import MAX_DEPTH, Comment, Document, Unreadable, is_directive
+from kvlint.formats.document import MAX_DEPTH, Comment, Document, Unreadable, comment_at, is_directive
 from kvlint.formats.spelling import Run, spell
 from kvlint.source import Source, Text
 from kvlint.tree import Entry, List, Map, Node, Scalar
@@ -81,9 +81,7 @@ class _Reader:
 
     def comment(self, match: re.Match[str]) -> None:
         if is_directive(match[0]):
-            line = self.text.rfind("\n", 0, match.start()) + 1
-            own = not self.text[line : match.start()].strip()
-            self.comments.append(Comment(self.source.span(*match.span()), match[0], own))
+            self.comments.append(comment_at(self.source, *match.span()))
 
     def tag(self) -> re.Match[str] | None:
         """The next tag; blanks before it are passed over, other text is an error."""

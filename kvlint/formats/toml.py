@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Union
 
-from kvlint.formats.document import MAX_DEPTH, Comment, Document, Unreadable, is_directive
+from kvlint.formats.document import MAX_DEPTH, Comment, Document, Unreadable, comment_at, is_directive
 from kvlint.formats.spelling import Run, spell
 from kvlint.source import Source
 from kvlint.tree import Entry, List, Map, Node, Scalar
@@ -132,9 +132,7 @@ class _Reader:
             self.at = comment.end()
             text = comment[0].rstrip("\r")
             if is_directive(text):
-                line = self.text.rfind("\n", 0, comment.start()) + 1
-                span = self.source.span(comment.start(), comment.start() + len(text))
-                self.comments.append(Comment(span, text, not self.text[line : comment.start()].strip()))
+                self.comments.append(comment_at(self.source, comment.start(), comment.start() + len(text)))
 
     def header(self, root: _Table) -> _Table:
         start = self.at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvlint.formats.document import Document
-from kvlint.formats.yaml import comments, documents
+from kvlint.formats.yaml import comments, documents, events
 from kvlint.source import Source, Span, Text
-from kvlint.tree import List, Map, Node, Opaque, Scalar, walk
+from kvlint.tree import List, Map, Node, Opaque, Scalar, rescalar, walk
 
 CORPUS = Path(__file__).resolve().parents[2] / "../shared/corpus"
 
@@ -276,7 +277,9 @@ def same(node: Node, other: pyyaml.Node, text: str) -> None:
 def compare(text: str) -> None:
     text = text.lstrip("\ufeff")  # a Source has none, and PyYAML does not count it
     try:
-        theirs = [node for node in pyyaml.compose_all(text, pyyaml.CSafeLoader) if node is not None]
+        theirs = [
+            node for node in pyyaml.compose_all(text, pyyaml.CSafeLoader) if node.start_mark.index < node.end_mark.index
+        ]
     except (pyyaml.YAMLError, UnicodeEncodeError):
         return
     ours = [document for document in read(text) if document.node is not None]
@@ -323,3 +326,20 @@ def test_a_large_document_takes_linear_time() -> None:
     (document,) = read(text)
     assert sum(1 for _ in walk(document.node)) == 100_001  # type: ignore[arg-type]
     assert time.perf_counter() - start < 15
+
+
+def test_a_changed_copy_is_a_plain_node() -> None:
+    node = tree("a: 1\nb: [2]\n")
+    scalar = node.scalar("a")
+    assert scalar is not None
+    other = rescalar(scalar, Text.at("2", scalar.span))
+    assert (type(other), other.value, other.span, scalar.value) == (Scalar, "2", scalar.span, "1")
+    assert replace(node, open=(Opaque(node.span, "x"),)).string("a") == "1"
+    assert replace(node.list("b"), items=()).items == ()  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize(("text", "expected"), SHELL)
+def test_the_slow_parser_does_as_well(text: str, expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "_LOADER", pyyaml.SafeLoader)
+    node = next(node for node in walk(root(text)) if isinstance(node, Scalar) and "--max" in node.value)
+    assert pieces(word(node.text, "--max-num-seqs 64")) == expected

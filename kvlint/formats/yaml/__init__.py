@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from kvlint.formats import helm
-from kvlint.formats.document import Comment, Document, Unreadable
-from kvlint.formats.yaml.compose import Failure, compose
+from kvlint.formats.document import Comment, Document, Unreadable, comment_at
+from kvlint.formats.yaml.events import Failure, compose
 from kvlint.formats.yaml.graph import Alias, Branch, Leaf, Raw
 from kvlint.formats.yaml.nodes import Frame, wrap
 from kvlint.formats.yaml.stream import chunks, is_empty
@@ -76,7 +76,7 @@ def _comments(source: Source, text: str, start: int, end: int, raw: Raw | None) 
     starts = [a for a, _ in scalars]
     at = start
     while (found := text.find("kvlint:", at, end)) >= 0:
-        line = max(text.rfind("\n", start, found), text.rfind("\r", start, found), start - 1) + 1
+        line = max(start, source.line_starts[bisect_right(source.line_starts, found) - 1])
         match = _LINE.match(text, found, end)
         at = match.end() if match else found + 1
         for place in range(line, at):
@@ -86,7 +86,7 @@ def _comments(source: Source, text: str, start: int, end: int, raw: Raw | None) 
             if index >= 0 and place < scalars[index][1]:
                 continue
             if "kvlint:" in text[place:at]:
-                yield Comment(source.span(place, at), text[place:at], not text[line:place].strip(" \t\ufeff-"))
+                yield comment_at(source, place, at, " \t\ufeff-")
             break
 
 

@@ -254,20 +254,25 @@ class _Entries:
     def _settle(self, frame: Frame) -> None:
         """Keys given twice: in two branches of a template either may be the one, otherwise the last wins."""
         template = frame.template
-        seen: dict[str, Entry] = {}
+        places: dict[str, int] = {}
+        kept: list[Entry] = []
         for entry in self.entries:
-            first = seen.get(entry.key.value)
-            seen[entry.key.value] = entry
-            if first is None:
+            name = entry.key.value
+            place = places.get(name)
+            places[name] = len(kept)
+            if place is None:
+                kept.append(entry)
                 continue
+            first = kept[place]
             between = template.within(first.key.span.start, entry.key.span.start) if template is not None else ()
             if any(action.control for action in between):
-                seen[entry.key.value] = Entry(entry.key, Opaque(entry.key.span, templates.BRANCHES, SUPPLY))
+                places[name] = place
+                kept[place] = Entry(entry.key, Opaque(entry.key.span, templates.BRANCHES, SUPPLY))
             else:
                 self.duplicates.append(first.key)
-        self.index = seen
-        self.entries = [seen[entry.key.value] if _is_choice(seen[entry.key.value]) else entry for entry in self.entries]
-        self.entries = list(dict.fromkeys(self.entries))
+                kept.append(entry)
+        self.entries = kept
+        self.index = {name: kept[place] for name, place in places.items()}
 
     def _merged(self, waiting: list[Merge]) -> list[Entry]:
         """What other maps give, without the keys that stand here; nested merges are followed without recursion."""
@@ -294,10 +299,6 @@ class _Entries:
 
 
 Merge = tuple[Frame, Raw]
-
-
-def _is_choice(entry: Entry) -> bool:
-    return isinstance(entry.value, Opaque) and entry.value.reason == templates.BRANCHES
 
 
 def _pairs(branch: Branch) -> Iterator[tuple[Raw, Raw]]:
