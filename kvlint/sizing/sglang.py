@@ -7,18 +7,20 @@ that fails is a `Refusal`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar, Union
 
 from kvlint.facts import Unknown
-from kvlint.models.architecture import Architecture, Attention, UnknownArchitecture
+from kvlint.models.architecture import Architecture, UnknownArchitecture
 from kvlint.sizing import sglang_cells, sglang_pool
-from kvlint.sizing.sglang_arguments import Arguments
+from kvlint.sizing.sglang_arguments import Arguments, standing_alone
 from kvlint.sizing.sglang_arguments import resolve as resolve_one
 from kvlint.sizing.sglang_cells import Cells
-from kvlint.sizing.sglang_pool import Pool
+from kvlint.sizing.sglang_model import Model, read_model
+from kvlint.sizing.sglang_pool import Pool, allocated_bytes
 from kvlint.sizing.sglang_releases import Rules, known_releases, rules, semantic_class
-from kvlint.sizing.sglang_settings import Device, Outcome, Refusal, Settings, loaded
+from kvlint.sizing.sglang_settings import CACHE_NAMES, TYPE_BYTES, Device, Outcome, Refusal, Settings, loaded
 
 __all__ = [
     "Arguments",
@@ -29,6 +31,7 @@ __all__ = [
     "Refusal",
     "Rules",
     "Settings",
+    "allocated_bytes",
     "bytes_per_token_per_rank",
     "cache_bytes",
     "cells",
@@ -95,40 +98,40 @@ def cache_bytes(
 ) -> int:
     """Bytes that one server holds for `sequences` sequences of `tokens` tokens, whole tokens, one copy over all devices.
 
-    One state a sequence.  `version` None: the newest release known.  Layers with a pool of their own hold their window and no
-    more.  UnknownArchitecture where no layout is known for the release.
+    After one forward pass of all tokens: sliding layers let go of what left their window only later.  One state a sequence.
+    `version` None: the newest release known.  UnknownArchitecture where no layout is known for the release.
     """
     if tokens < 0 or sequences < 0:
         raise ValueError("tokens and sequences are not negative")
-    cache_type = "auto" if kv_dtype in (None, "bfloat16", "float16", "float32") else _cache_type(str(kv_dtype))
+    own = kv_dtype is None or kv_dtype in TYPE_BYTES
     settings = Settings(
         release=version or known_releases()[-1],
-        kv_cache_dtype=cache_type,
-        model_dtype=kv_dtype if cache_type == "auto" and kv_dtype else arch.dtype or "bfloat16",
-        disable_radix_cache=True,
+        kv_cache_dtype="auto" if own else CACHE_NAMES.get(str(kv_dtype), str(kv_dtype)),
+        model_dtype=kv_dtype if own else None,
     )
-    device = Device(143771, 90, 0, 0)
-    price = cells(arch, settings, device)
-    state = state_bytes_per_slot(arch, settings, device)
+    held = _agreed(settings, lambda each: _held(arch, settings, each, tokens))
+    if not isinstance(held, int):
+        raise UnknownArchitecture(held.missing if isinstance(held, Unknown) else "kv_dtype", held.reason)
+    return sequences * held
+
+
+def _held(arch: Architecture, settings: Settings, each: Rules, tokens: int) -> Result[int]:
+    """Bytes of one sequence on one device that holds the whole model."""
+    if settings.kv_cache_dtype not in each.cache_types:
+        return Refusal(f"this release knows no cache type {settings.kv_cache_dtype}")
+    model = read_model(arch, settings, each)
+    if not isinstance(model, Model):
+        return model
+    alone = standing_alone(model, settings, each)
+    if not isinstance(alone, Arguments):
+        return alone
+    # releases that budget a sparse row without its scales store it with them (sglang-pool.md 2.1)
+    stored = replace(each, sparse_budget="stored") if each.sparse_raw_default else each
+    price = sglang_cells.cells(alone, settings, stored)
     if not isinstance(price, Cells):
-        raise UnknownArchitecture(_field(price), price.reason)
-    if not isinstance(state, int):
-        raise UnknownArchitecture(_field(state), state.reason)
-    window = max((part.window or part.chunk or tokens for part in _sliding(arch)), default=tokens)
-    return sequences * (price.full * tokens + price.sliding * min(tokens, window) + (state if tokens else 0))
-
-
-def _sliding(arch: Architecture) -> list[Attention]:
-    return [part for part in arch.parts(Attention) if part.window or part.chunk]
-
-
-def _cache_type(name: str) -> str:
-    """SGLang's name of a cache type."""
-    return {"fp8": "fp8_e4m3", "fp8_e4m3fn": "fp8_e4m3", "float8_e4m3fn": "fp8_e4m3", "float8_e5m2": "fp8_e5m2"}.get(name, name)
-
-
-def _field(outcome: Outcome) -> str:
-    return outcome.missing if isinstance(outcome, Unknown) else "settings"
+        return price
+    state = sglang_cells.state_bytes(alone, settings, each)
+    return price.whole * tokens + (state if tokens else 0) if isinstance(state, int) else state
 
 
 def _then(

@@ -1,6 +1,6 @@
 """What SGLang makes of its arguments: the defaults that follow the device, the model and each other.
 
-Fractions of memory are binary floating-point numbers here because they are in the engine: its own roundings decide the last token.
+Fractions of memory are binary floating-point numbers because they are in the engine: its own roundings decide the last token.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kvlint.sizing.sglang_backends import Backends, of_class, pick
+from kvlint.sizing.sglang_backends import Backends, of_class, on_large_hopper, pick
 from kvlint.sizing.sglang_model import Model, read_model
 from kvlint.sizing.sglang_releases import Rules, constant, named
 from kvlint.sizing.sglang_settings import Device, Outcome, Refusal, Settings
 
+RANK_SHARES = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))  # sglang==0.4.6:srt/server_args.py:226
 BUFFERED = ("extra_buffer", "extra_buffer_lazy")
 
 
@@ -58,15 +59,15 @@ def resolve(arch: Any, settings: Settings, device: Device, rules: Rules) -> Argu
     chunk = settings.chunked_prefill_size
     if chunk is None:
         chunk = tier(rules.chunk_tiers, device)[0]
-    width = graph_width(settings, rules, device)
+    width = graph_width(model, settings, rules, device)
     fraction = static_fraction(model, settings, rules, device, chunk, width)
     kv_dtype = cache_type(model, settings, rules, device)
     if not isinstance(kv_dtype, str):
         return kv_dtype
-    backends = pick(model, settings, rules, device.capability, kv_dtype)
+    backends = pick(model, settings, rules, device, kv_dtype)
     if not isinstance(backends, Backends):
         return backends
-    states = cache_states(model, settings, rules, device.capability)
+    states = cache_states(model, settings, rules, device)
     if not isinstance(states, tuple):
         return states
     ranks = settings.dp_size if split else 1
@@ -99,6 +100,31 @@ def resolve(arch: Any, settings: Settings, device: Device, rules: Rules) -> Argu
     )
 
 
+def standing_alone(model: Model, settings: Settings, rules: Rules) -> Arguments | Outcome:
+    """The arguments of one large Hopper that holds the whole model, for what does not depend on a device."""
+    device = Device(143771, 90, 0, 0)
+    kv_dtype = cache_type(model, settings, rules, device)
+    if not isinstance(kv_dtype, str):
+        return kv_dtype
+    return Arguments(
+        model=model,
+        attention_tp=1,
+        attention_dp=1,
+        mem_fraction_static=0.0,
+        chunked_prefill_size=tier(rules.chunk_tiers, device)[0],
+        page_size=1,
+        kv_cache_dtype=kv_dtype,
+        attention_backend=None,
+        max_running_requests=None,
+        disable_radix_cache=True,
+        disable_overlap_schedule=False,
+        strategy=None,
+        sparse_backends=sparse_pair(model, settings, rules, device, kv_dtype),
+        decode_graph_width=0,
+        draft=None,
+    )
+
+
 def wrong_flags(model: Model, settings: Settings, rules: Rules) -> Refusal | None:
     if settings.enable_dp_attention and settings.tp_size % settings.dp_size:
         return Refusal(f"tp_size {settings.tp_size} is not divisible by dp_size {settings.dp_size}")
@@ -107,45 +133,71 @@ def wrong_flags(model: Model, settings: Settings, rules: Rules) -> Refusal | Non
     if settings.kv_cache_dtype not in rules.cache_types:
         return Refusal(f"this release knows no cache type {settings.kv_cache_dtype}", "pool")
     ratio = settings.hybrid_kvcache_ratio
-    if rules.chunk_ratio and ratio and settings.context_length is None and model.name == "Llama4ForConditionalGeneration":
+    if (
+        rules.chunk_ratio
+        and ratio
+        and settings.context_length is None
+        and model.name == "Llama4ForConditionalGeneration"
+    ):
         return Refusal("--hybrid-kvcache-ratio without --context-length compares nothing with a number")
     return None
 
 
 def tier(tiers: Any, device: Device) -> tuple[int, ...]:
     """The row of a table by memory; a border of 0 is every other device."""
-    row: tuple[int, ...] = next(row for row in tiers if not row[0] or device.total_mib < row[0] * 1024)
+    row: tuple[int, ...] = next(row for row in tiers if not row[0] or device.total_mib < row[0])
     return row[1:]
 
 
-def graph_width(settings: Settings, rules: Rules, device: Device) -> int:
-    """The largest batch with a decode graph."""
+def graph_width(model: Model, settings: Settings, rules: Rules, device: Device) -> int:
+    """The largest batch with a decode graph; a 0 is not reserved for."""
     if settings.cuda_graph_max_bs is not None:
         return settings.cuda_graph_max_bs
     small, large = tier(rules.graph_tiers, device)
     width = small if settings.tp_size < 4 else large
     running = settings.max_running_requests
-    return min(width, running) if rules.graph_width_capped and running is not None else width
+    if running is None or not rules.graph_width_capped:
+        return width
+    wide = on_large_hopper(model, rules, device) and running <= constant("hopper_vision_graph_requests")
+    return running if wide else min(width, running)
 
 
-def static_fraction(
-    model: Model, settings: Settings, rules: Rules, device: Device, chunk: int, width: int
-) -> float:
+def image_mib(model: Model, settings: Settings, rules: Rules, device: Device) -> int:
+    """MiB kept back for images before the pool is cut (mm_runtime_reservation_gb)."""
+    if not model.multimodal:
+        return 0
+    if on_large_hopper(model, rules, device):
+        wide = (settings.max_running_requests or 0) >= constant("image_pool_wide_requests")
+        return constant("image_pool_wide_mib" if wide else "image_pool_mib")
+    return rules.multimodal_reserve
+
+
+def static_fraction(model: Model, settings: Settings, rules: Rules, device: Device, chunk: int, width: int) -> float:
     """mem_fraction_static: weights and cache as a share of the memory free before loading (sglang-pool.md 2.5)."""
     if settings.mem_fraction_static is not None:
         return float(settings.mem_fraction_static)
     total = device.total_mib
+    if rules.fraction == "ranks" and total <= 80 * 1024:
+        return min(share for ranks, share in RANK_SHARES if settings.tp_size >= ranks)
+    if rules.fraction == "ranks":
+        return (total - 13 * 1024) / total
     if rules.fraction == "card":
         reserved = card_reserve(settings, rules, total)
     else:
         reserved = added_reserve(model, settings, rules, total, chunk, width)
-    fraction: float = round((total - reserved) / total, 3)
+    return round((total - reserved) / total, 3) * vision_share(model, settings)
+
+
+def vision_share(model: Model, settings: Settings) -> float:
+    """What an image encoder of its size leaves of the fraction (adjust_mem_fraction_for_vlm); 1 without one."""
     vision = model.arch.root.get("vision_config")
     if not model.multimodal or settings.language_only or not isinstance(vision, dict):
-        return fraction
+        return 1.0
     layers, size = vision.get("num_hidden_layers", 24), vision.get("hidden_size", 1024)
+    if not isinstance(layers, int) or not isinstance(size, int):
+        layers, size = 24, 1024
     complexity = layers * size**2 / (24 * 1024**2)
-    return fraction * (0.95 * max(0.8, min(1.05, 1.0 - 0.1 * (complexity - 1.0))))
+    return 0.95 * max(0.8, min(1.05, 1.0 - 0.1 * (complexity - 1.0)))
 
 
 def card_reserve(settings: Settings, rules: Rules, total: int) -> float:
@@ -242,7 +294,7 @@ def sparse_pair(
 
 
 def cache_states(
-    model: Model, settings: Settings, rules: Rules, capability: int
+    model: Model, settings: Settings, rules: Rules, device: Device
 ) -> tuple[bool, bool, str | None] | Outcome:
     """Prefix cache off, overlap off, and how states are cached (srt/arg_groups/overrides.py, _mamba_radix_cache_resolution)."""
     radix_off, overlap_off = settings.disable_radix_cache, settings.disable_overlap_schedule
@@ -252,7 +304,7 @@ def cache_states(
     if radix_off or rules.state_strategy == "none":
         return radix_off, overlap_off, None
     buffered = model.name in rules.buffered_classes
-    chosen = of_class(model, settings, rules, capability)
+    chosen = of_class(model, settings, rules, device)
     asked = settings.mamba_radix_cache_strategy
     if asked in BUFFERED:
         return (radix_off, overlap_off, asked) if buffered else Refusal(f"{model.name} has no {asked} for its states")
@@ -276,7 +328,11 @@ def draft_shape(model: Model, settings: Settings, rules: Rules) -> tuple[int, in
     """Draft steps, branches and tokens; one branch has one token more than steps."""
     if settings.speculative_algorithm is None:
         return None
-    steps, topk, tokens = settings.speculative_num_steps, settings.speculative_eagle_topk, settings.speculative_num_draft_tokens
+    steps, topk, tokens = (
+        settings.speculative_num_steps,
+        settings.speculative_eagle_topk,
+        settings.speculative_num_draft_tokens,
+    )
     if steps is None:
         llama, listed, rest = rules.draft_steps
         if settings.speculative_algorithm == "STANDALONE" or model.name in named("drafted"):

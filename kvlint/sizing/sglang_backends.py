@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kvlint.sizing.sglang_model import Model
-from kvlint.sizing.sglang_releases import Rules, named
-from kvlint.sizing.sglang_settings import FOUR_BIT, Outcome, Refusal, Settings
+from kvlint.sizing.sglang_releases import Rules, constant, named
+from kvlint.sizing.sglang_settings import FOUR_BIT, Device, Outcome, Refusal, Settings
 
 BLACKWELL, HOPPER = (100, 103), (90,)
 
@@ -33,9 +33,10 @@ class Backends:
         return (self.main, self.prefill, self.decode)
 
 
-def pick(model: Model, settings: Settings, rules: Rules, capability: int, kv_dtype: str) -> Backends | Outcome:
+def pick(model: Model, settings: Settings, rules: Rules, device: Device, kv_dtype: str) -> Backends | Outcome:
     """Backends and page size; `kv_dtype`: the cache type after the defaults of sparse classes."""
-    first = of_class(model, settings, rules, capability)
+    capability = device.capability
+    first = of_class(model, settings, rules, device)
     refused = refused_class(model, first, rules)
     if refused is not None:
         return refused
@@ -59,10 +60,19 @@ def pick(model: Model, settings: Settings, rules: Rules, capability: int, kv_dty
     return paged if untaken is None else untaken
 
 
-def of_class(model: Model, settings: Settings, rules: Rules, capability: int) -> Backends:
+def on_large_hopper(model: Model, rules: Rules, device: Device) -> bool:
+    """Multimodal classes with serving defaults of their own on a large Hopper."""
+    listed = model.multimodal and model.name in rules.hopper_vision
+    return listed and device.capability in HOPPER and device.total_mib >= constant("hopper_vision_mib")
+
+
+def of_class(model: Model, settings: Settings, rules: Rules, device: Device) -> Backends:
     """The backend that the model's class asks for where none is given, and the pages of sparse classes."""
+    capability = device.capability
     main, page = settings.attention_backend, settings.page_size
     prefill, decode = settings.prefill_attention_backend, settings.decode_attention_backend
+    if main is None and decode is None and on_large_hopper(model, rules, device):
+        decode = "flashinfer"
     unset = main is None and prefill is None and decode is None
     if model.sparse and model.name in rules.sparse_defaults:
         return Backends(rules.sparse_backend if unset else main, prefill, decode, 64)
@@ -128,7 +138,9 @@ def snapped(backends: Backends, rules: Rules) -> Backends:
     """Page sizes that a backend in use does not take become its own."""
     page = backends.page_size
     for name, *sizes in rules.paged_backends:
-        watched = backends.used if name in ("trtllm_mha", "cutedsl_mla", "hpc_ops") else (backends.main, backends.decode)
+        watched = (
+            backends.used if name in ("trtllm_mha", "cutedsl_mla", "hpc_ops") else (backends.main, backends.decode)
+        )
         if name in watched and page not in sizes:
             page = sizes[-1]
     return Backends(backends.main, backends.prefill, backends.decode, page)

@@ -10,7 +10,10 @@ from kvlint.models.architecture import Architecture, Attention, Compressed, Cros
 from kvlint.sizing.sglang_releases import Rules, data, named
 from kvlint.sizing.sglang_settings import TYPE_BYTES, Outcome, Refusal, Settings, unknown
 
-POSITIONS = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
+POSITIONS = (
+    *("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings"),
+    "n_positions",  # the same under another name (attribute_map of the configuration classes)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,14 @@ def read_model(arch: Architecture, settings: Settings, rules: Rules) -> Model | 
 
 
 def class_name(arch: Architecture) -> str | None:
-    """The class that serves the checkpoint."""
-    renamed: Mapping[str, str] = data()["classes"]["renamed"]
-    return renamed.get(arch.classes[0], arch.classes[0]) if arch.classes else None
+    """The class that serves the checkpoint; empty where none is named and plain attention needs none."""
+    table = data()["classes"]
+    if arch.classes:
+        renamed: Mapping[str, str] = table["renamed"]
+        return renamed.get(arch.classes[0], arch.classes[0])
+    of_type: Mapping[str, str] = table["of_type"]
+    plain = all(isinstance(part, Attention) and part.window is None for layer in arch.layers for part in layer)
+    return of_type.get(arch.model_type, "" if plain else None)
 
 
 def present(arch: Architecture, kind: type[Any]) -> bool:
@@ -104,8 +112,9 @@ def not_worked_out(arch: Architecture, name: str, latent: bool, recurrent: bool,
 
 
 def window(arch: Architecture, settings: Settings, rules: Rules) -> int | Outcome:
-    """`context_length`, or the model's positions times their rope factor (srt/utils/hf_transformers/common.py, get_context_length)."""
-    positions = next((arch.config[key] for key in POSITIONS if isinstance(arch.config.get(key), int)), None)
+    """`context_length`, or the model's positions times their rope factor (get_context_length)."""
+    stated = (arch.config[key] for key in POSITIONS if isinstance(arch.config.get(key), int))
+    positions: int | None = next(stated, data()["classes"]["positions"].get(arch.model_type))
     if positions is None:
         if settings.context_length is not None:
             return settings.context_length

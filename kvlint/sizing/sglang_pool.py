@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvlint.sizing.sglang_arguments import Arguments
+from kvlint.sizing.sglang_arguments import Arguments, image_mib
 from kvlint.sizing.sglang_cells import Cells, cells, slots_per_request, state_bytes
 from kvlint.sizing.sglang_model import sliding_window
 from kvlint.sizing.sglang_releases import Rules, constant
@@ -38,8 +38,7 @@ def cut(arguments: Arguments, settings: Settings, device: Device, rules: Rules) 
     if not isinstance(price, Cells):
         return price
     rest = device.gib_after - device.gib_before * (1 - arguments.mem_fraction_static)
-    if arguments.model.multimodal and not settings.language_only:
-        rest -= rules.multimodal_reserve / 1024
+    rest -= image_mib(arguments.model, settings, rules, device) / 1024
     states = None
     if arguments.model.recurrent:
         taken = take_states(arguments, settings, rules, rest)
@@ -60,9 +59,14 @@ def cut(arguments: Arguments, settings: Settings, device: Device, rules: Rules) 
     return Pool(tokens, requests, full, sliding, states, slots)
 
 
-def take_states(
-    arguments: Arguments, settings: Settings, rules: Rules, rest: float
-) -> tuple[int, float] | Outcome:
+def allocated_bytes(price: Cells, tokens: int, page_size: int, sliding: int | None = None) -> int:
+    """Bytes that the engine reports for its pools: each has a page of rows more than tokens."""
+    if sliding is None:
+        return price.whole * (tokens + page_size)
+    return price.full * (tokens + page_size) + price.sliding * (sliding + page_size)
+
+
+def take_states(arguments: Arguments, settings: Settings, rules: Rules, rest: float) -> tuple[int, float] | Outcome:
     """State slots, and the GiB left after them (_handle_max_mamba_cache)."""
     size = state_bytes(arguments, settings, rules)
     if not isinstance(size, int):
@@ -92,9 +96,7 @@ def take_states(
     return count, rest - (count + padding) * size / GIB
 
 
-def oldest_states(
-    arguments: Arguments, settings: Settings, rest: float, size: int, drafts: int
-) -> tuple[int, float]:
+def oldest_states(arguments: Arguments, settings: Settings, rest: float, size: int, drafts: int) -> tuple[int, float]:
     """sglang==0.5.5:srt/model_executor/model_runner.py:1325."""
     if arguments.disable_radix_cache:
         count = settings.max_mamba_cache_size or arguments.max_running_requests or constant("default_states")

@@ -13,8 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kvlint.engines.versions import Key
-from kvlint.engines.versions import parse as parse_version
+from kvlint.sizing.sglang_spans import Key, frozen, parse, value_of
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/sglang_memory.json"
 
@@ -36,6 +35,7 @@ class Rules:
     multimodal: str
     multimodal_off: tuple[str, ...]
     multimodal_reserve: int
+    hopper_vision: tuple[str, ...]
     window_checked: bool
     rope_by_layer_type: bool
     latent_classes: tuple[str, ...]
@@ -101,14 +101,6 @@ def named(kind: str) -> frozenset[str]:
     return frozenset(data()["classes"][kind])
 
 
-def parse(release: str) -> Key:
-    """A key that orders releases; ValueError for text that is not a release number."""
-    key = parse_version(release)
-    if key is None:
-        raise ValueError(f"not an SGLang release: {release!r}")
-    return key
-
-
 def known_releases() -> tuple[str, ...]:
     """The releases that were read and run, oldest first."""
     return tuple(data()["read"])
@@ -126,8 +118,8 @@ def rules(release: str) -> tuple[Rules, ...]:
     for newer in (False, True):
         values = {name: value_of(spans[name], key, newer) for name in spans}
         listed = multimodal_classes(key, newer)
-        frozen = {field.name: _frozen(values[field.name]) for field in fields(Rules) if field.name in values}
-        found.append(Rules(**frozen, multimodal_classes=listed))
+        known = {field.name: frozen(values[field.name]) for field in fields(Rules) if field.name in values}
+        found.append(Rules(**known, multimodal_classes=listed))
     return tuple(dict.fromkeys(found))
 
 
@@ -147,19 +139,3 @@ def multimodal_classes(key: Key, newer: bool) -> frozenset[str]:
             break
         listed.update(entry["classes"])
     return frozenset(listed)
-
-
-def value_of(spans: list[list[Any]], key: Key, newer: bool) -> Any:
-    """The value of one rule at a release; between two spans that of the newer or of the older one."""
-    before = spans[0][2]
-    for start, end, value in spans:
-        if key < parse(start):
-            return value if newer else before
-        if end is None or key <= parse(end):
-            return value
-        before = value
-    return before
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value

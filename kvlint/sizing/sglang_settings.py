@@ -11,6 +11,13 @@ from kvlint.facts import Unknown
 GIB = 1 << 30
 TYPE_BYTES = {"bfloat16": 2, "float16": 2, "half": 2, "float32": 4, "float": 4}
 CACHE_BYTES = {"bf16": 2, "bfloat16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1, "mxfp8": 1}
+CACHE_NAMES = {
+    "fp8": "fp8_e4m3",
+    "fp8_e4m3fn": "fp8_e4m3",
+    "float8_e4m3fn": "fp8_e4m3",
+    "float8_e5m2": "fp8_e5m2",
+    "bf16": "bfloat16",
+}  # other names of a cache type
 FOUR_BIT = ("fp4_e2m1", "nvfp4", "fp4_mx_block16")
 Bytes = Union[int, Fraction]
 

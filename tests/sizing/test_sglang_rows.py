@@ -100,7 +100,10 @@ def disagreements(row: dict[str, Any]) -> list[str]:
         ("request_slots", pool.slots, out.get("request_slots")),
     ]
     if isinstance(price, Fraction):
-        pairs = [(n, float(v) if isinstance(v, Fraction) else v, float(e) if n.startswith("bytes") else e) for n, v, e in pairs]
+        pairs = [
+            (n, float(v) if isinstance(v, Fraction) else v, float(e) if n.startswith("bytes") else e)
+            for n, v, e in pairs
+        ]
     return [f"{name}: {value} for {expected}" for name, value, expected in pairs if value != expected]
 
 
@@ -110,3 +113,60 @@ def test_every_executed_row() -> None:
     for row, found in wrong.values():
         print(row["id"], row["sglang"], row["model"], row["inputs"]["sm"], row["inputs"]["args"], found)
     assert not wrong
+
+
+LOGS = SHARED / "observed/sglang.jsonl"
+
+
+def logged() -> list[Any]:
+    """Starts whose model has a published configuration, so that nothing was fitted to the log."""
+    if not LOGS.is_file():
+        return []
+    chosen = (row for row in rows(LOGS) if str(row.get("derived", {}).get("arch_basis")).startswith("config:"))
+    return [pytest.param(row, id=row["id"]) for row in chosen]
+
+
+def log_cells(row: dict[str, Any]) -> tuple[sglang.Cells, int]:
+    """Bytes of a token, and the page size."""
+    arch = model(row["derived"]["arch_basis"].removeprefix("config:"))
+    pages = dict(zip(row["args"], row["args"][1:], strict=False)).get("--page-size")
+    given = sglang.Settings(
+        release=row["version"] or sglang.known_releases()[-1],
+        tp_size=row["tp"],
+        page_size=int(pages) if pages else None,
+        kv_cache_dtype=row["kv_cache_dtype"] or "auto",
+        model_dtype="bfloat16",
+    )
+    on = sglang.Device(143771, 90, 100 * GIB, 90 * GIB)
+    price, settled = sglang.cells(arch, given, on), sglang.resolve(arch, given, on)
+    assert isinstance(price, sglang.Cells), price
+    assert isinstance(settled, sglang.Arguments), settled
+    return price, settled.page_size
+
+
+def log_sizes(row: dict[str, Any]) -> Iterator[tuple[int, list[Fraction]]]:
+    """Bytes that are predicted for a pool, and what is printed of them."""
+    (price, page), said = log_cells(row), row["reported"]
+    only_full, only_sliding = sglang.Cells(price.full, 0, price.full), sglang.Cells(price.sliding, 0, price.sliding)
+    if "full_k_gb" in said:
+        parts = [fraction(said[name]) for name in ("full_k_gb", "full_v_gb")]
+        yield sglang.allocated_bytes(only_full, said["full_tokens"], page), parts
+    if "swa_k_gb" in said:
+        parts = [fraction(said[name]) for name in ("swa_k_gb", "swa_v_gb")]
+        yield sglang.allocated_bytes(only_sliding, said["swa_tokens"], page), parts
+    if "full_tokens" in said and "kv_size_gb" in said:
+        held = sglang.allocated_bytes(price, said["full_tokens"], page, said["swa_tokens"])
+        yield held, [fraction(said["kv_size_gb"])]
+    if "kv_tokens" in said:
+        names = ("k_size_gb", "v_size_gb") if "k_size_gb" in said else ("kv_size_gb",)
+        yield sglang.allocated_bytes(price, said["kv_tokens"], page), [fraction(said[name]) for name in names]
+
+
+@pytest.mark.parametrize("row", logged())
+def test_bytes_of_logs(row: dict[str, Any]) -> None:
+    """Keys and values of the printed tokens, each within the printed hundredth of a GiB."""
+    sizes = list(log_sizes(row))
+    assert sizes
+    for held, printed in sizes:
+        print(row["id"], float(Fraction(held, GIB)), float(sum(printed)))
+        assert abs(Fraction(held, GIB) - sum(printed)) <= Fraction(len(printed), 200)

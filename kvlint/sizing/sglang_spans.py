@@ -1,0 +1,40 @@
+"""Rules that hold over spans of releases: how a release finds its value of each."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_RELEASE = re.compile(r"v?(\d{1,9}(?:\.\d{1,9}){0,3})(?:[.\-_]?(rc|dev|a|b|alpha|beta|pre|post)\d*)?")
+Key = tuple[int, ...]
+
+
+def parse(release: str) -> Key:
+    """A key that orders releases: candidates before their release, which its post-releases equal.
+
+    ValueError for text that does not begin with a release number.
+    """
+    match = _RELEASE.match(release.strip())
+    if match is None:
+        raise ValueError(f"not a release: {release!r}")
+    numbers = [int(part) for part in match[1].split(".")]
+    return (*numbers, *[0] * (4 - len(numbers)), 0 if match[2] in (None, "post") else -1)
+
+
+def value_of(spans: list[list[Any]], key: Key, newer: bool) -> Any:
+    """The value of one rule at a release; between two spans that of the newer or of the older one.
+
+    Before the first span and after the last one the nearest is taken.
+    """
+    before = spans[0][2]
+    for start, end, value in spans:
+        if key < parse(start):
+            return value if newer else before
+        if end is None or key <= parse(end):
+            return value
+        before = value
+    return before
+
+
+def frozen(value: Any) -> Any:
+    return tuple(frozen(item) for item in value) if isinstance(value, list) else value
