@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from kvlint.formats import helm
 from kvlint.formats.document import Comment, Document, Unreadable, comment_at
 from kvlint.formats.yaml.events import Failure, compose
-from kvlint.formats.yaml.graph import Alias, Branch, Leaf, Raw
+from kvlint.formats.yaml.graph import Alias, Branch, Leaf, Raw, is_blank
 from kvlint.formats.yaml.nodes import Frame, wrap
 from kvlint.formats.yaml.stream import chunks, is_empty
 from kvlint.formats.yaml.template import Tracker
@@ -57,7 +57,7 @@ def _document(source: Source, text: str, start: int, end: int, template: helm.Te
         problem = Unreadable(failure.message, source.span(base + failure.start, base + failure.end))
         found = tuple(_comments(source, text, start, end, None)) if directives else ()
         return Document(None, problem, span, found)
-    node = wrap(Frame(source, text, base, template), raw) if raw is not None else None
+    node = wrap(Frame(source, text, base, template), raw) if raw is not None and not is_blank(raw) else None
     found = tuple(_comments(source, text, base, end, raw)) if directives else ()
     return Document(node, None, span, found)
 

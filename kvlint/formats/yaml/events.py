@@ -7,6 +7,7 @@ counted here, so that reading the tree later is bounded.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -62,7 +63,6 @@ class _Composer:
 
     def run(self) -> Raw | None:
         get, stack, anchors, tracker = self.get, self.stack, self.anchors, self.tracker
-        new = tuple.__new__
         roots: list[Raw] = []
         append = roots.append
         started = 0
@@ -73,22 +73,10 @@ class _Composer:
                 tracker.before(event, stack)
             if kind is yaml.ScalarEvent:
                 self.count += 1
-                anchor = event.anchor
-                leaf = new(
-                    Leaf,
-                    (
-                        event.start_mark.index,
-                        event.end_mark.index,
-                        event.value,
-                        event.style,
-                        event.tag,
-                        anchor,
-                        event.implicit[0],
-                    ),
-                )
+                leaf = _leaf(event)
                 append(leaf)
-                if anchor is not None:
-                    anchors[anchor] = leaf
+                if leaf.anchor is not None:
+                    anchors[leaf.anchor] = leaf
                 if tracker is not None:
                     tracker.added(leaf, stack)
             elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
@@ -147,6 +135,11 @@ class _Composer:
         if self.stack:
             self.stack[-1].height = max(self.stack[-1].height, target.height + 1)
         return Alias(start, end, target)
+
+
+def _leaf(event: Any, new: Callable[..., Leaf] = tuple.__new__) -> Leaf:
+    start, end = event.start_mark.index, event.end_mark.index
+    return new(Leaf, (start, end, event.value, event.style, event.tag, event.anchor, event.implicit[0]))
 
 
 def _unprintable(text: str) -> Failure:

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 
 BREAKS = "\n\r\x85\u2028\u2029"
 _MARKER = re.compile(rf"(?:---|\.\.\.)(?=[ \t{BREAKS}]|\Z)")
-_EMPTY = re.compile(rf"(?:---)?(?:[ \t{BREAKS}]|#[^{BREAKS}]*)*\Z")
+_EMPTY = re.compile(
+    rf"(?:(?:(?:[ \t]*(?:#[^{BREAKS}]*)?|%[^{BREAKS}]*)[{BREAKS}])*---(?=[ \t{BREAKS}]|\Z))?"
+    rf"(?:[ \t{BREAKS}]|#[^{BREAKS}]*)*(?:\.\.\.)?\Z"
+)
 _BOM = "\ufeff"
 
 
