@@ -103,11 +103,11 @@ def cache_bytes(
     """
     if tokens < 0 or sequences < 0:
         raise ValueError("tokens and sequences are not negative")
-    own = kv_dtype is None or kv_dtype in TYPE_BYTES
+    name = (kv_dtype or "auto").removeprefix("torch.").lower()
     settings = Settings(
         release=version or known_releases()[-1],
-        kv_cache_dtype="auto" if own else CACHE_NAMES.get(str(kv_dtype), str(kv_dtype)),
-        model_dtype=kv_dtype if own else None,
+        kv_cache_dtype="auto" if name in TYPE_BYTES else CACHE_NAMES.get(name, name),
+        model_dtype=name if name in TYPE_BYTES else None,
     )
     held = _agreed(settings, lambda each: _held(arch, settings, each, tokens))
     if not isinstance(held, int):

@@ -26,6 +26,8 @@ class Cells:
 def cells(arguments: Arguments, settings: Settings, rules: Rules) -> Cells | Outcome:
     """What a token costs; `sliding` is 0 where sliding layers are charged like the others."""
     model = arguments.model
+    if settings.pp_size > 1:
+        return unknown("which layers stand on a pipeline stage was not worked out", "settings.pipeline_parallel")
     drafts = draft_attention_layers(model, settings) if rules.draft_pool == "layers" else 0
     if not isinstance(drafts, int):
         return drafts

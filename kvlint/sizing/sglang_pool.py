@@ -11,7 +11,7 @@ from kvlint.sizing.sglang_arguments import Arguments, image_mib
 from kvlint.sizing.sglang_cells import Cells, cells, slots_per_request, state_bytes
 from kvlint.sizing.sglang_model import sliding_window
 from kvlint.sizing.sglang_releases import Rules, constant
-from kvlint.sizing.sglang_settings import GIB, Device, Outcome, Refusal, Settings, unknown
+from kvlint.sizing.sglang_settings import GIB, Device, Outcome, Refusal, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,6 @@ class Pool:
 
 def cut(arguments: Arguments, settings: Settings, device: Device, rules: Rules) -> Pool | Outcome:
     """The pool of one rank, or why the engine stops."""
-    if settings.pp_size > 1:
-        return unknown("pools over pipeline stages were not worked out", "settings.pipeline_parallel")
     price = cells(arguments, settings, rules)
     if not isinstance(price, Cells):
         return price

@@ -1,0 +1,112 @@
+"""LMDeploy's cache options, by arithmetic shown beside each figure and against public logs."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kvlint.facts import Unknown
+from kvlint.models.architecture import Architecture
+from kvlint.models.config import architecture
+from kvlint.sizing import lmdeploy
+from kvlint.sizing.sglang_settings import Refusal
+
+SHARED = Path(__file__).resolve().parents[2] / "../shared"
+LOGS = SHARED / "observed/lmdeploy.jsonl"
+GIB = 1 << 30
+
+
+def llama(**changes: Any) -> Architecture:
+    """32 layers of 32 KV heads of 128, as InternLM 7B."""
+    sizes = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32}
+    return architecture({"model_type": "llama", "torch_dtype": "float16", "vocab_size": 32000, **sizes, **changes})
+
+
+@pytest.mark.parametrize(
+    ("release", "backend", "count", "meaning"),
+    [
+        ("0.0.14", "turbomind", None, "sequences"),
+        ("0.2.1", "turbomind", "0.01", "total"),
+        ("0.6.4", "turbomind", "0.8", "free"),
+        ("0.9.2", "turbomind", "0.8", "free"),
+        ("0.9.2", "turbomind", "159", "blocks"),
+        ("0.12.3", "turbomind", "0.8", "free"),
+        ("0.16.0", "pytorch", "0.8", "free"),
+    ],
+)
+def test_the_meaning_of_the_count_changed_with_releases(
+    release: str, backend: str, count: str | None, meaning: str
+) -> None:
+    given = lmdeploy.Settings(release, backend, cache_max_entry_count=None if count is None else Fraction(count))
+    assert lmdeploy.entry_count_meaning(given) == meaning
+
+
+def test_a_block_count_stops_0_16_and_is_doubtful_between() -> None:
+    counted = Fraction(159)
+    assert isinstance(lmdeploy.refused(lmdeploy.Settings("0.16.0", cache_max_entry_count=counted)), Refusal)
+    assert lmdeploy.refused(lmdeploy.Settings("0.9.2", cache_max_entry_count=counted)) is None
+    assert isinstance(lmdeploy.entry_count_meaning(lmdeploy.Settings("0.12.3", cache_max_entry_count=counted)), Unknown)
+    sequences = lmdeploy.Settings("0.0.14", cache_max_entry_count=Fraction(2), max_batch_size=8)
+    assert isinstance(lmdeploy.refused(sequences), Refusal)
+
+
+@pytest.mark.parametrize(
+    ("policy", "head"),
+    [(0, 2 * 2 * 128), (8, 2 * 128 + 8), (4, 128 + 8), (16, 2 * 128)],
+)
+def test_quantized_keys_and_values_have_a_scale_and_a_zero(policy: int, head: int) -> None:
+    given = lmdeploy.Settings("0.16.0", "pytorch", quant_policy=policy)
+    assert lmdeploy.bytes_per_token_per_device(llama(), given) == 32 * 32 * head
+
+
+def test_what_an_engine_cannot_hold() -> None:
+    assert isinstance(lmdeploy.refused(lmdeploy.Settings("0.16.0", quant_policy=16)), Refusal)
+    assert isinstance(lmdeploy.refused(lmdeploy.Settings("0.9.2", "pytorch", quant_policy=16)), Refusal)
+    uneven = lmdeploy.Settings("0.9.2", "pytorch", tp=3)
+    assert isinstance(lmdeploy.bytes_per_token_per_device(llama(), uneven), Refusal)
+    assert isinstance(lmdeploy.bytes_per_token_per_device(llama(), lmdeploy.Settings("0.9.2", quant_policy=8)), Unknown)
+
+
+def test_the_pool_is_a_share_of_what_the_release_means() -> None:
+    block = 64 * 32 * 32 * 2 * 2 * 128
+    free, total = 10 * GIB, 24 * GIB
+    assert lmdeploy.pool_blocks(llama(), lmdeploy.Settings("0.9.2"), free, total) == int(
+        free * Fraction("0.8") // block
+    )
+    of_total = lmdeploy.Settings("0.2.1", cache_max_entry_count=Fraction("0.5"))
+    assert lmdeploy.pool_blocks(llama(), of_total, free, total) == 12 * GIB // block
+    torch = lmdeploy.Settings("0.9.2", "pytorch", device_name="NVIDIA H100 80GB HBM3")
+    left = free - (8192 + 2 * 1024) * 32000 * 2
+    assert lmdeploy.pool_blocks(llama(), torch, free, total) == int(left * Fraction("0.8") // block)
+    assert isinstance(lmdeploy.pool_blocks(llama(), lmdeploy.Settings("0.9.2", "pytorch"), free, total), Unknown)
+
+
+def test_a_session_longer_than_the_pool_is_cut() -> None:
+    assert lmdeploy.window(lmdeploy.Settings("0.9.2", session_len=210000), 32768, 1966) == 1966
+    assert lmdeploy.window(lmdeploy.Settings("0.9.2"), 32768, 50000) == 32768
+
+
+def test_a_block_of_a_log() -> None:
+    """`lmdeploy-0001`: 64 MiB a block of 128 tokens of a 7B of 32 layers; 159 blocks are 20,352 tokens."""
+    given = lmdeploy.Settings("0.2.2", cache_block_seq_len=128)
+    price = lmdeploy.bytes_per_token_per_device(llama(), given)
+    assert price == 64 * (1 << 20) // 128
+    assert lmdeploy.pool_tokens(llama(), given, int(159.5 * (64 << 20) / 0.8), 80 * GIB) == 20352
+
+
+@pytest.mark.skipif(not LOGS.is_file(), reason="the observations are not beside the repository")
+def test_bytes_of_logs() -> None:
+    compared = 0
+    for row in map(json.loads, LOGS.read_text(encoding="utf-8").splitlines()):
+        path = SHARED / f"facts/models/{row['model'].replace('/', '__')}.json"
+        if "bytes_per_token_formula" not in row.get("derived", {}) or not path.is_file():
+            continue
+        compared += 1
+        given = lmdeploy.Settings(row["version"] or "0.9.2", tp=row["tp"], model_dtype="float16")
+        arch = architecture(json.loads(path.read_text(encoding="utf-8")))
+        assert lmdeploy.bytes_per_token_per_device(arch, given) == row["derived"]["bytes_per_token_formula"], row["id"]
+    print(compared, "rows")
