@@ -44,13 +44,21 @@ class Files(Protocol):
 
 @dataclass(slots=True)
 class Disk:
-    """A directory.  Symbolic links to files are followed, links to directories are not (no loops); devices are skipped."""
+    """A directory.  Symbolic links to files are followed, links to directories are not (no loops); devices are skipped.
+
+    `within`: only these files and directories are walked; others may still be read by name.
+    """
 
     root: Path
+    within: tuple[str, ...] = ()
     skipped: list[str] = field(default_factory=list)
 
     def paths(self) -> Iterator[str]:
-        yield from self._walk("")
+        for start in sorted(self.within) if self.within else [""]:
+            if start and self.exists(start):
+                yield start
+            else:
+                yield from self._walk(start if start != "." else "")
 
     def _walk(self, prefix: str) -> Iterator[str]:
         try:

@@ -161,7 +161,7 @@ def open_project(
             raise ConfigError(f"{path}: no such file or directory")
     first = targets[0] if targets else base
     start = first if first.is_dir() else first.parent
-    root, found = _root(start, isolated or config_path is not None)
+    root, found, repository = _root(start, isolated or config_path is not None)
     if config_path is not None:
         found = (base / config_path).resolve()
         if not found.is_file():
@@ -179,22 +179,27 @@ def open_project(
         config = load(Source(relative, text), table=found.name == "pyproject.toml")
     focus = tuple(target.relative_to(root).as_posix() for target in targets if _above(root, [target]))
     given = frozenset(path for path, target in zip(focus, targets, strict=False) if target.is_file())
-    return Project(Disk(root), config, tuple(path for path in focus if path != ".") or (), given, name=root.name)
+    alone = found is None and not repository
+    files = Disk(root, within=focus if alone else ())
+    return Project(files, config, tuple(path for path in focus if path != ".") or (), given, name=root.name)
 
 
-def _root(start: Path, skip_config: bool) -> tuple[Path, Path | None]:
-    """The directory of the nearest configuration upward, not past the repository root; else that root; else `start`."""
+def _root(start: Path, skip_config: bool) -> tuple[Path, Path | None, bool]:
+    """The directory of the nearest configuration upward, not past the repository root; else that root; else `start`.
+
+    Also the configuration's file, and whether a repository was found.
+    """
     repository = None
     for directory in (start, *start.parents):
         if not skip_config:
             for name in CONFIG_NAMES:
                 candidate = directory / name
                 if candidate.is_file() and (name == "kvlint.toml" or holds_table(_bytes(candidate))):
-                    return directory, candidate
+                    return directory, candidate, True
         if (directory / ".git").exists():
             repository = directory
             break
-    return repository or start, None
+    return repository or start, None, repository is not None
 
 
 def _bytes(path: Path) -> bytes:

@@ -412,9 +412,11 @@ def _cache_types(fields: Fields, model: Model | None) -> dict[str, Value[Any] | 
     if isinstance(dtype, Fact) and dtype.value not in ("auto", None):
         name = {"half": "float16", "float": "float32"}.get(dtype.value, dtype.value)
         own = Fact(name, dtype.origin)
-    elif model is not None:
+    elif model is not None and isinstance(model.architecture, Fact):
         own = model.dtype
-        if isinstance(own, Fact) and own.value == "float32":
+        if isinstance(own, Unknown):
+            own = Fact("bfloat16", Assumed("`--dtype auto` is 16 bit for every checkpoint"))
+        elif own.value == "float32":
             own = Fact("bfloat16", own.origin)  # `auto` turns 32-bit checkpoints into 16-bit ones
     if isinstance(stated, Fact) and stated.value == "auto" and model is not None and model.entry is not None:
         stated = _of_checkpoint(fields, stated, model, model.entry)
@@ -425,9 +427,11 @@ def _of_checkpoint(fields: Fields, auto: Fact[Any], model: Model, entry: Entry) 
     """What a ModelOpt checkpoint makes of `auto`, in the releases that ask it."""
     from kvlint.sizing.vllm_releases import rules
 
+    follows = {each.checkpoint_kv for each in rules(fields.world.release)}
+    if not entry.own and True in follows:
+        return Unknown("model.kv_scheme", f"whether {model.id} makes `auto` fp8 is not known", "--kv-cache-dtype")
     if entry.kv_cache_dtype is None or not isinstance(model.architecture, Fact):
         return auto
-    follows = {each.checkpoint_kv for each in rules(fields.world.release)}
     if len(follows) > 1:
         return Unknown("engine.version", "whether `auto` follows the checkpoint here is not known", "--kv-cache-dtype")
     return Fact(entry.kv_cache_dtype, model.architecture.origin) if follows.pop() else auto
