@@ -72,7 +72,7 @@ def semantic_class(release: str) -> tuple[Rules, ...]:
 
 
 def entry_count_meaning(settings: Settings) -> str | Unknown:
-    """What cache_max_entry_count is: `sequences`, `blocks`, or a share: of the `total` memory, or of the `free` after the weights."""
+    """What cache_max_entry_count is: `sequences`, `blocks`, or a share of the `total` memory or of what weights leave `free`."""
     found = {_meaning(each, settings) for each in rules(settings.release)}
     if len(found) == 1:
         return found.pop()

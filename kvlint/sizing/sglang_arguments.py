@@ -10,7 +10,7 @@ from typing import Any
 
 from kvlint.sizing.sglang_backends import Backends, of_class, on_large_hopper, pick
 from kvlint.sizing.sglang_model import Model, read_model
-from kvlint.sizing.sglang_releases import Rules, constant, named
+from kvlint.sizing.sglang_releases import Rules, constant, data, named
 from kvlint.sizing.sglang_settings import Device, Outcome, Refusal, Settings
 
 RANK_SHARES = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))  # sglang==0.4.6:srt/server_args.py:226
@@ -193,9 +193,10 @@ def vision_share(model: Model, settings: Settings) -> float:
     vision = model.arch.root.get("vision_config")
     if not model.multimodal or settings.language_only or not isinstance(vision, dict):
         return 1.0
-    layers, size = vision.get("num_hidden_layers", 24), vision.get("hidden_size", 1024)
+    usual = data()["classes"]["vision"].get(model.name, [24, 1024])
+    layers, size = vision.get("num_hidden_layers", usual[0]), vision.get("hidden_size", usual[1])
     if not isinstance(layers, int) or not isinstance(size, int):
-        layers, size = 24, 1024
+        layers, size = usual
     complexity = layers * size**2 / (24 * 1024**2)
     return 0.95 * max(0.8, min(1.05, 1.0 - 0.1 * (complexity - 1.0)))
 
