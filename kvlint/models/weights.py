@@ -241,14 +241,14 @@ def expert_layers(architecture: Architecture) -> int | None:
     text, total = architecture.config, len(architecture.layers)
     kinds, frequency = text.get("mlp_layer_types"), text.get("moe_layer_freq")
     if isinstance(kinds, list):
-        return sum(kind == "sparse" for kind in kinds[:total])
+        return len([kind for kind in kinds[:total] if kind == "sparse"])
     if any(
         text.get(key)
         for key in ("hybrid_override_pattern", "layers_block_type", "expert_layer_period", "block_configs")
     ):
         return None
     if isinstance(frequency, list):
-        return sum(1 for entry in frequency[:total] if entry)
+        return len([entry for entry in frequency[:total] if entry])
     interval = (
         text.get("decoder_sparse_step") or text.get("interleave_moe_layer_step") or text.get("moe_layer_interval") or 1
     )

@@ -25,7 +25,8 @@ def plain(layers: int, kv_heads: int, head: int, **more: Any) -> dict[str, Any]:
 
 DEEPSEEK_V3 = {
     "model_type": "deepseek_v3", "num_hidden_layers": 61, "hidden_size": 7168, "num_attention_heads": 128,
-    "num_key_value_heads": 128, "num_nextn_predict_layers": 1, "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128,
+    "num_key_value_heads": 128, "num_nextn_predict_layers": 1,
+    "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128,
 }  # fmt: skip
 QWEN35_27B = {
     "model_type": "qwen3_5_text", "num_hidden_layers": 64, "hidden_size": 5120, "num_attention_heads": 24,
