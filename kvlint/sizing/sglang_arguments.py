@@ -11,9 +11,10 @@ from typing import Any
 from kvlint.sizing.sglang_backends import Backends, of_class, on_large_hopper, pick
 from kvlint.sizing.sglang_model import Model, read_model
 from kvlint.sizing.sglang_releases import Rules, constant, data, named
-from kvlint.sizing.sglang_settings import Device, Outcome, Refusal, Settings
+from kvlint.sizing.sglang_settings import Device, Outcome, Refusal, Settings, unknown
 
 RANK_SHARES = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))  # sglang==0.4.6:srt/server_args.py:226
+DRAFTING = (None, "EAGLE", "EAGLE3", "NEXTN", "STANDALONE")
 BUFFERED = ("extra_buffer", "extra_buffer_lazy")
 
 
@@ -55,7 +56,8 @@ def resolve(arch: Any, settings: Settings, device: Device, rules: Rules) -> Argu
     wrong = wrong_flags(model, settings, rules)
     if wrong is not None:
         return wrong
-    split = settings.enable_dp_attention and settings.dp_size > 1
+    if settings.speculative_algorithm not in DRAFTING:
+        return unknown(f"drafts by {settings.speculative_algorithm} were not worked out", "draft_model")
     chunk = settings.chunked_prefill_size
     if chunk is None:
         chunk = tier(rules.chunk_tiers, device)[0]
@@ -70,17 +72,11 @@ def resolve(arch: Any, settings: Settings, device: Device, rules: Rules) -> Argu
     states = cache_states(model, settings, rules, device)
     if not isinstance(states, tuple):
         return states
-    ranks = settings.dp_size if split else 1
-    if model.sparse and rules.sparse_splits and model.name in rules.sparse_defaults:
-        ranks, split = settings.tp_size, settings.tp_size > 1 or settings.enable_dp_attention
-    page = backends.page_size or 1
-    chunk = chunk // ranks if split else chunk
+    ranks = attention_ranks(model, settings, rules)
+    page, chunk = backends.page_size or 1, chunk // ranks
     if chunk % page and (chunk > 0 or rules.chunk_by_page == "always"):
         return Refusal(f"the chunk of {chunk} tokens is not a multiple of the page of {page}")
-    drafted = settings.speculative_algorithm not in (None, "NGRAM")
-    running = settings.max_running_requests
-    if settings.speculative_algorithm is not None and running is None:
-        running = constant("draft_requests")
+    draft = draft_shape(model, settings, rules)
     return Arguments(
         model=model,
         attention_tp=settings.tp_size // ranks,
@@ -90,14 +86,27 @@ def resolve(arch: Any, settings: Settings, device: Device, rules: Rules) -> Argu
         page_size=page,
         kv_cache_dtype=kv_dtype,
         attention_backend=backends.main,
-        max_running_requests=running,
+        max_running_requests=running_requests(settings),
         disable_radix_cache=states[0],
-        disable_overlap_schedule=states[1] or (drafted and rules.drafts_stop_overlap),
+        disable_overlap_schedule=states[1] or (draft is not None and rules.drafts_stop_overlap),
         strategy=states[2],
         sparse_backends=sparse_pair(model, settings, rules, device, kv_dtype),
         decode_graph_width=width,
-        draft=draft_shape(model, settings, rules),
+        draft=draft,
     )
+
+
+def attention_ranks(model: Model, settings: Settings, rules: Rules) -> int:
+    """Data-parallel ranks of attention."""
+    if model.sparse and rules.sparse_splits and model.name in rules.sparse_defaults:
+        return settings.tp_size
+    return settings.dp_size if settings.enable_dp_attention else 1
+
+
+def running_requests(settings: Settings) -> int | None:
+    """max_running_requests, which drafts set where nobody does."""
+    drafted = settings.speculative_algorithm is not None and settings.max_running_requests is None
+    return constant("draft_requests") if drafted else settings.max_running_requests
 
 
 def standing_alone(model: Model, settings: Settings, rules: Rules) -> Arguments | Outcome:
@@ -126,6 +135,9 @@ def standing_alone(model: Model, settings: Settings, rules: Rules) -> Arguments 
 
 
 def wrong_flags(model: Model, settings: Settings, rules: Rules) -> Refusal | None:
+    sizes = (settings.tp_size, settings.dp_size, settings.pp_size, settings.page_size or 1, model.context)
+    if min(sizes) < 1:
+        return Refusal("sizes of parallelism, pages and context are at least 1")
     if settings.enable_dp_attention and settings.tp_size % settings.dp_size:
         return Refusal(f"tp_size {settings.tp_size} is not divisible by dp_size {settings.dp_size}")
     if not 0 < settings.swa_full_tokens_ratio <= 1:
@@ -193,11 +205,11 @@ def vision_share(model: Model, settings: Settings) -> float:
     vision = model.arch.root.get("vision_config")
     if not model.multimodal or settings.language_only or not isinstance(vision, dict):
         return 1.0
-    usual = data()["classes"]["vision"].get(model.name, [24, 1024])
+    usual: list[int] = data()["classes"]["vision"].get(model.name, [24, 1024])
     layers, size = vision.get("num_hidden_layers", usual[0]), vision.get("hidden_size", usual[1])
     if not isinstance(layers, int) or not isinstance(size, int):
         layers, size = usual
-    complexity = layers * size**2 / (24 * 1024**2)
+    complexity = float(layers * size * size / (24 * 1024 * 1024))
     return 0.95 * max(0.8, min(1.05, 1.0 - 0.1 * (complexity - 1.0)))
 
 
@@ -232,10 +244,10 @@ def added_reserve(model: Model, settings: Settings, rules: Rules, total: int, ch
 
 
 def draft_mib(settings: Settings, rules: Rules) -> int:
-    standalone, eagle, ngram = rules.draft_reserve
+    standalone, eagle = rules.draft_reserve
     if settings.speculative_algorithm is None:
         return 0
-    return {"STANDALONE": standalone, "NGRAM": ngram}.get(settings.speculative_algorithm, eagle)
+    return standalone if settings.speculative_algorithm == "STANDALONE" else eagle
 
 
 def captures_prefill(model: Model, settings: Settings, rules: Rules) -> bool:

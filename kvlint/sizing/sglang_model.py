@@ -176,7 +176,7 @@ def sliding_window(model: Model) -> int:
 
 def draft_attention_layers(model: Model, settings: Settings) -> int | Outcome:
     """Attention layers of the draft model; 0 without one."""
-    if settings.speculative_algorithm in (None, "NGRAM"):
+    if settings.speculative_algorithm is None:
         return 0
     if settings.draft_layers is not None:
         return settings.draft_layers

@@ -31,7 +31,7 @@ class Rules:
     prefill_graph_off: tuple[str, ...]
     prefill_graph_multimodal: tuple[str, ...]
     prefill_graph_window: bool
-    draft_reserve: tuple[int, int, int]
+    draft_reserve: tuple[int, int]
     multimodal: str
     multimodal_off: tuple[str, ...]
     multimodal_reserve: int
