@@ -119,8 +119,11 @@ def read(source: Source, *, resolve: Resolve | None = None) -> Reading:
     builder = TreeBuilder(ev)
     thunk = Thunk(file.root, Scope({}, None))
     ev.files[source.path] = thunk
-    root = builder.root(thunk)
-    scan(ev, file.root)
+    try:
+        root = builder.root(thunk)
+        scan(ev, file.root)
+    except RecursionError:
+        root = Opaque(thunk.span, "the file is nested too deeply to be evaluated")
     return Reading(source, root, file.problems, file.comments, _scripts(ev), _generated(ev), builder.conditions)
 
 

@@ -129,6 +129,7 @@ def json_text(ev: Evaluator, thunk: Thunk, span: Span) -> Text:
 
 def _put_json(ev: Evaluator, thunk: Thunk, span: Span, parts: list[Text]) -> None:
     value = ev.force(thunk)
+    ev.spend(4)
     if isinstance(value, (Int, Bool, Null)):
         parts.append(value.text)
     elif isinstance(value, Float):

@@ -64,8 +64,8 @@ from kvlint.source import Source, Span, Text
 from kvlint.tree import Opaque
 
 MAX_DEPTH = 140
-STEPS = 250_000
-STEPS_A_LEAF = 80_000
+STEPS = 120_000
+STEPS_A_LEAF = 40_000
 MAX_LENGTH = 1_000_000
 MAX_PIECES = 20_000
 
@@ -409,7 +409,7 @@ class Evaluator:
             arguments = (*function.arguments, argument)
             if len(arguments) < function.arity:
                 return Primitive(function.name, function.arity, function.run, arguments)
-            self.spend(1)
+            self.spend(2)
             with self.deeper(span):
                 result: Value = function.run(self, span, *arguments)
                 return result

@@ -505,7 +505,7 @@ _SECTIONS = frozenset(
         "versions",
     }
 )
-_OWN_SECTIONS = ("cli.", "generators.")
+_OWN_SECTIONS = ("cli.", "generators.", "utils.")
 
 
 def _missing(span: Span) -> Thunk:
@@ -516,7 +516,7 @@ def has(value: Library, name: str) -> bool:
     """Whether `lib` or `builtins` is known to have the name."""
     if value.prefix == "builtins.":
         return name in BUILTINS
-    return name in LIBRARY or name in _SECTIONS
+    return value.prefix + name in LIBRARY or (not value.prefix and name in _SECTIONS)
 
 
 def member(value: Library, name: str, span: Span) -> Value:
@@ -529,7 +529,8 @@ def member(value: Library, name: str, span: Span) -> Value:
     if found is None and value.prefix not in _OWN_SECTIONS:
         found = LIBRARY.get(name)
     if found is None:
-        return Outside(span, ("lib", *filter(None, value.prefix.split(".")), name))
+        path = f"{'' if value.prefix == 'utils.' else 'lib.'}{value.prefix}{name}"
+        return Outside(span, tuple(path.split(".")))
     if name == "replicate" and value.prefix == "strings.":
         return LIBRARY["strings.replicate"]
     return found

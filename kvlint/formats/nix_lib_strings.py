@@ -126,10 +126,16 @@ def shell_line(ev: Evaluator, span: Span, value: Items) -> Text:
 def escape_systemd_arg(ev: Evaluator, span: Span, value: Thunk) -> Text:
     """`utils.escapeSystemdExecArg` (nixos/lib/utils.nix): JSON's quotes, with `%` and `$` doubled."""
     found = ev.either(ev.force(value))
+    if isinstance(found, (Bool, Null, Items)):
+        raise failed(span, f"a {kind_of(found)} cannot be an argument of a unit's command")
     text = to_text(ev, found, span, more=True, copy=True, thunk=value)
     quoted = to_json(ev, span, done(Str(text), span))
     assert isinstance(quoted, Str)
     return replaced(ev, span, quoted.text, [("%", Text.at("%%", span)), ("$", Text.at("$$", span))])
+
+
+def escape_systemd_one(ev: Evaluator, span: Span, value: Thunk) -> Value:
+    return Str(escape_systemd_arg(ev, span, value))
 
 
 def escape_systemd_args(ev: Evaluator, span: Span, items: Thunk) -> Value:
@@ -416,6 +422,8 @@ STRING_FUNCTIONS: dict[str, tuple[int, Run]] = {
     "toInt": (1, to_int),
     "toLower": (1, _case(str.lower)),
     "toUpper": (1, _case(str.upper)),
+    "utils.escapeSystemdExecArg": (1, escape_systemd_one),
+    "utils.escapeSystemdExecArgs": (1, escape_systemd_args),
     "versionAtLeast": (2, _version(lambda order: order >= 0)),
     "versionOlder": (2, _version(lambda order: order < 0)),
 }

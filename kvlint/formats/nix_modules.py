@@ -38,7 +38,7 @@ from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 
 Steps = tuple["str | int", ...]
 MAX_DEPTH = 60
-MAX_NODES = 50_000
+MAX_NODES = 20_000
 _NORMAL = 100
 _IN_ORDER = 1000
 _TAGS: dict[type, str] = {Int: "int", Float: "float", Bool: "bool", Null: "null", Str: "str", Path: "path"}
@@ -99,12 +99,13 @@ class TreeBuilder:
         try:
             return self.ev.either(self.ev.force(thunk))
         except Stuck as stuck:
-            return Opaque(thunk.span, opaque(stuck.unknown).reason)
+            thunk.value = Opaque(thunk.span, stuck.unknown.reason)
         except RecursionError:
             self.ev.depth = depth
-            return Opaque(thunk.span, "it is nested too deeply to be evaluated")
+            thunk.value = Opaque(thunk.span, "it is nested too deeply to be evaluated")
         finally:
             self.ev.steps = left - (given - max(0, self.ev.steps))
+        return thunk.value
 
     def node(self, definitions: list[Definition], path: Steps) -> Node | None:
         """The node that some definitions of one option make together; None where there is none left."""
@@ -128,7 +129,8 @@ class TreeBuilder:
     def plain(self, definition: Definition, depth: int) -> list[Definition]:
         """The definitions under `mkIf`, `mkMerge`, `mkOverride`, `mkOrder`."""
         value = self.value(definition.thunk)
-        if not isinstance(value, Property) or depth > MAX_DEPTH:
+        self.nodes += 1
+        if not isinstance(value, Property) or depth > MAX_DEPTH or self.nodes > MAX_NODES:
             return [definition]
         if value.kind == "merge":
             parts = self.value(value.content)

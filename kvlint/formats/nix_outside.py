@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NOWHERE = Source("", "").span(0, 0)
 
 # What the module system, a flake or callPackage hands over whatever the default says.
-ARGUMENTS = frozenset({"config", "inputs", "lib", "modulesPath", "options", "outputs", "pkgs", "self", "specialArgs"})
+ARGUMENTS = frozenset({"config", "inputs", "lib", "modulesPath", "options", "outputs", "pkgs", "self", "specialArgs", "utils"})
 
 # The functions of nixpkgs (pkgs/build-support/trivial-builders, pkgs/build-support/writers) that write a text to the store:
 # whether the file is a program below bin/.
@@ -78,6 +78,8 @@ def argument(name: str, span: Span, module: Thunk | None) -> Value:
     """An argument that the module system hands over."""
     if name == "lib":
         return Library()
+    if name == "utils":
+        return Library("utils.")
     return Outside(span, (name,), (), module if name == "config" else None)
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 MAX_DEPTH = 160
-MAX_SIZE = 4_000_000
+MAX_SIZE = 500_000
 _MAX_INT = 2**63 - 1
 _TOO_DEEP = "nested too deeply to be read"
 _BROKEN = "cannot be read: a syntax error stands here"
@@ -58,13 +58,17 @@ def _parser() -> Parser:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_nix.language()))
 
 
+@lru_cache(maxsize=64)
 def parse(source: Source) -> File:
-    """The syntax of a file.  Files over `MAX_SIZE` characters are a problem and nothing else."""
+    """The syntax of a file, remembered for as long as it is one of the last that were read.  Files over `MAX_SIZE` characters are a problem and nothing else."""
     if len(source.text) > MAX_SIZE:
         return File(source, None, (), (Problem(source.span(0, 0), "the file is too large"),))
     tree = _parser().parse(source.text.encode("utf-8", "surrogatepass"))
     reader = _Reader(source)
-    root = reader.file(tree.root_node)
+    try:
+        root = reader.file(tree.root_node)
+    except RecursionError:
+        return File(source, None, (), (Problem(source.span(0, 0), f"the file is {_TOO_DEEP}"),))
     comments = tuple(sorted(reader.comments, key=lambda comment: comment.span.start))
     return File(source, root, comments, tuple(reader.problems))
 

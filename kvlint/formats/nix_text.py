@@ -18,6 +18,7 @@ _INDENTED = re.compile(
     re.DOTALL,
 )
 _OPENING = re.compile(r" *\r?\n")
+_SPACES = re.compile(" *")
 _NO_LIMIT = 1_000_000
 
 
@@ -122,10 +123,8 @@ def _lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _spaces(text: str, start: int, end: int) -> int:
-    at = start
-    while at < end and text[at] == " ":
-        at += 1
-    return at - start
+    match = _SPACES.match(text, start, end)
+    return match.end() - start if match is not None else 0
 
 
 def _blank(text: str, at: int, end: int) -> bool:

@@ -309,4 +309,9 @@ def respelt(text: Text, value: str, span: Span) -> Text:
 
 def map_chars(text: Text, change: Callable[[str], str]) -> Text:
     """A text changed character by character, lengths kept."""
-    return Text(change(text.value), text.pieces, text.holes, text.home)
+    value = change(text.value)
+    pieces = []
+    for p in text.pieces:
+        same = value[p.at : p.at + p.length] == text.value[p.at : p.at + p.length]
+        pieces.append(p if same else Piece(p.at, p.length, p.span, False, p.via))
+    return Text(value, tuple(pieces), text.holes, text.home)
