@@ -52,6 +52,7 @@ class Project:
     read: int = 0
     not_understood: list[NotUnderstood] = field(default_factory=list)
     unreadable: list[Problem] = field(default_factory=list)
+    marked: set[str] = field(default_factory=set)  # files with a `kvlint:` comment
     _context: dict[str, bytes] = field(default_factory=dict, repr=False)
     _parsed: dict[str, Parsed | None] = field(default_factory=dict, repr=False)
     _bytes: dict[str, bytes] = field(default_factory=dict, repr=False)
@@ -67,6 +68,8 @@ class Project:
                 self.refuse(path, str(error))
                 continue
             self.read += 1
+            if b"kvlint:" in data:
+                self.marked.add(path)
             if SEED.search(data) or path in self.given:
                 self.seeds.append(path)
                 self._bytes[path] = data

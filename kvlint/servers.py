@@ -83,6 +83,7 @@ def _server(engine: Engine, program: Program, world: World, identity: str, versi
         process=world.process,
         program=program.span,
         settings=settings,
+        given=world.reading.options,
         problems=tuple(_problems(engine, program, world, made.problems, version)),
         names=made.names,
         hardware=world.hardware,

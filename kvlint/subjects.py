@@ -11,6 +11,7 @@ from kvlint.facts import Fact, Unknown, Value
 from kvlint.source import Span, Text
 
 if TYPE_CHECKING:
+    from kvlint.engines.argparse import Given
     from kvlint.models.architecture import Architecture
     from kvlint.models.lookup import Model
     from kvlint.sizing.server import Sizing
@@ -88,18 +89,6 @@ class Process:
     directives: tuple[Span, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """One option as given: `name` as the engine's data has it, `spelling` as typed, `dest` the setting it writes."""
-
-    name: str
-    dest: str
-    spelling: Text
-    value: Text | None
-    typed: Any = None
-    source: str = "argument"  # or environment, file
-
-
 def _no_coefficient(name: str) -> Unknown:
     return Unknown(f"coefficient.{name}", "no coefficients were given", f"[coefficients] {name}")
 
@@ -114,7 +103,7 @@ class Server:
     process: Process
     program: Span
     settings: dict[str, Value[Any]]
-    flags: tuple[Flag, ...] = ()
+    given: tuple[Given, ...] = ()
     problems: tuple[Problem, ...] = ()
     names: tuple[str, ...] = ()
     architecture: Value[Architecture] = field(
@@ -209,15 +198,3 @@ class Admission:
     promises: tuple[Promise, ...] = ()
     settings: Mapping[str, Value[Any]] = field(default_factory=dict)
     servers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """A literal that claims to equal (`==`) or to bound (`<=`) a derived value of a server."""
-
-    relation: str
-    quantity: str
-    server: str
-    literal: Text
-    place: Span
-    pinned: bool = False

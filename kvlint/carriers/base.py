@@ -12,10 +12,10 @@ from typing import Protocol, Union
 
 from kvlint.project import Project
 from kvlint.source import Source, Span
-from kvlint.subjects import Admission, Declared, Problem, Process
+from kvlint.subjects import Admission, Problem, Process
 from kvlint.tree import Node
 
-Finding = Union[Process, Admission, Problem, Declared]
+Finding = Union[Process, Admission, Problem]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import cast
 from kvlint.carriers.base import Carrier, Finding, Item, Names
 from kvlint.facts import Fact, Written
 from kvlint.project import Project
-from kvlint.subjects import Admission, Declared, Problem, Process
+from kvlint.subjects import Admission, Problem, Process
 
 # In the order in which they are asked; a document may be claimed by several.
 MODULES: dict[str, tuple[str, ...]] = {
@@ -27,7 +27,6 @@ class Findings:
     processes: list[tuple[str, Process]] = field(default_factory=list)
     admissions: list[Admission] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    declared: list[Declared] = field(default_factory=list)
     recognized: set[str] = field(default_factory=set)
     internal: list[str] = field(default_factory=list)
 
@@ -99,11 +98,9 @@ def _add(found: Findings, names: Names, each: Finding) -> None:
         found.recognized.add(each.place.path)
         each.id = names.unique(each.place.path, f"{each.system}:{each.name}")
         found.admissions.append(each)
-    elif isinstance(each, Problem):
+    else:
         found.recognized.add(each.span.path)
         found.problems.append(each)
-    else:
-        found.declared.append(each)
 
 
 def _carrier(module: str) -> Carrier:

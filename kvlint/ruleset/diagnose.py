@@ -56,17 +56,17 @@ def _causes(facts: Mapping[str, Fact[Any]], primary: Span) -> list[Related]:
     """The written leaves behind the values, each once, but for the place that is underlined already."""
     causes: dict[tuple[int, int, int], Related] = {}
     for name, fact in facts.items():
-        for leaf_name, leaf in _named_leaves(name, fact):
+        for leaf_name, leaf in named_leaves(name, fact):
             if not isinstance(leaf.origin, Written) or leaf.origin.span == primary:
                 continue
             place = leaf.origin.span
             key = (id(place.source), place.start, place.end)
-            words = f"{leaf_name.rpartition('.')[2]} = {_show(leaf_name, leaf.value)}"
+            words = f"{leaf_name.rpartition('.')[2]} = {show_value(leaf_name, leaf.value)}"
             causes.setdefault(key, Related(place, "cause", words))
     return list(causes.values())
 
 
-def _named_leaves(name: str, fact: Fact[Any]) -> Iterator[tuple[str, Fact[Any]]]:
+def named_leaves(name: str, fact: Fact[Any]) -> Iterator[tuple[str, Fact[Any]]]:
     seen: set[int] = set()
     stack = [(name, fact)]
     while stack:
@@ -80,7 +80,7 @@ def _named_leaves(name: str, fact: Fact[Any]) -> Iterator[tuple[str, Fact[Any]]]
             yield label, each
 
 
-def _show(name: str, value: Any) -> str:
+def show_value(name: str, value: Any) -> str:
     return show(value, _unit(name))
 
 

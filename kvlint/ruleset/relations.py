@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from kvlint.facts import Fact
+from kvlint.facts import Fact, Unknown, Value, Written
 from kvlint.links import Link, admitted_to
 from kvlint.ruleset import views
+from kvlint.ruleset.diagnose import named_leaves, show_value
 from kvlint.ruleset.judge import Subject
+from kvlint.source import Span
 from kvlint.subjects import Admission, ServerGroup
 
 if TYPE_CHECKING:
+    from kvlint.addresses import Found
     from kvlint.check import Evaluation
     from kvlint.suppress import Suppression
 
@@ -41,11 +45,89 @@ def groups(evaluation: Evaluation) -> Iterator[Subject]:
 
 
 def parity(evaluation: Evaluation) -> Iterator[Subject]:
-    return iter(())
+    """Every `[[parity]]` of the configuration."""
+    from kvlint.parity import parity_sets
+
+    for each in parity_sets(evaluation):
+        places = [member.span for member in each.members if member.span is not None]
+        values = [member.value for member in each.members]
+        words = tuple(_member(member) for member in each.members)
+        facts: dict[str, Any] = {
+            "name": views.stated(each.name, each.span),
+            "source": views.stated("declared", each.span),
+            "agree": each.agree if isinstance(each.agree, Unknown) else views.stated(each.agree, each.span),
+            "values": views.stated(words, each.span),
+        }
+        related = [("counterpart", span, words[number]) for number, span in enumerate(places) if number]
+        servers = [member.group.id for member in each.members if member.group is not None]
+        related += [("cause", each.span, f"[[parity]] {each.name}")]
+        place = places[0] if places else each.span
+        yield views.plain(
+            "parity_set",
+            {**facts, **{f"member_{number}": value for number, value in enumerate(values)}},
+            place,
+            evaluation.coefficients.get,
+            identity=each.name,
+            server=servers[0] if servers else None,
+            servers=servers,
+            related=related,
+        )
+
+
+def _member(member: Found) -> str:
+    from kvlint.ruleset.messages import clean
+
+    value = member.value.value if isinstance(member.value, Fact) else "unknown"
+    return f"{clean(member.address)} is {clean(str(value))}"
 
 
 def declared(evaluation: Evaluation) -> Iterator[Subject]:
-    return iter(())
+    """Every literal that is marked as derived; and the marks that mark nothing."""
+    from kvlint.parity import claims
+
+    found, problems = claims(evaluation)
+    for problem in problems:
+        yield views.problem(problem, evaluation.coefficients.get)
+    for claim in found:
+        place = claim.literal.text.span
+        agrees = claim.agrees
+        today = datetime.date.today()
+        facts: dict[str, Any] = {
+            "quantity": views.stated(claim.quantity, place),
+            "relation": views.stated(claim.relation, place),
+            "literal": views.stated(claim.literal.text.value, place),
+            "computed": claim.value if isinstance(claim.value, Unknown) else views.stated(claim.computed, place),
+            "agrees": agrees if isinstance(agrees, Unknown) else views.stated(agrees, place),
+            "pinned": views.stated(claim.pinned, place),
+            "expired": views.stated(claim.until is not None and claim.until < today, place),
+            "server": views.stated(claim.server, place),
+        }
+        if claim.until is not None:
+            facts["until"] = views.stated(claim.until.isoformat(), place)
+        causes = _causes(claim.quantity, claim.value)
+        yield views.plain(
+            "declared",
+            facts,
+            place,
+            evaluation.coefficients.get,
+            identity=f"{claim.quantity} of {claim.server}",
+            server=claim.server,
+            servers=(claim.server,),
+            related=causes,
+        )
+
+
+def _causes(name: str, value: Value[Any]) -> list[tuple[str, Span, str]]:
+    """The written leaves of a derived value."""
+    if not isinstance(value, Fact):
+        return []
+    found: dict[tuple[int, int], tuple[str, Span, str]] = {}
+    for label, leaf in named_leaves(name, value):
+        if isinstance(leaf.origin, Written):
+            span = leaf.origin.span
+            words = f"{label} = {show_value(label, leaf.value)}"
+            found.setdefault((id(span.source), span.start), ("cause", span, words))
+    return list(found.values())[:8]
 
 
 def suppressions(evaluation: Evaluation, known: Iterable[Suppression], active: set[str]) -> Iterator[Subject]:
