@@ -25,6 +25,20 @@ ENGINES: dict[str, EngineData] = {
             programs=("mlx_lm.server", "mlx_lm"),
             modules=("mlx_lm.server", "mlx_lm"),
         ),
+        EngineData(
+            "llama-server",
+            "kvlint.engines.llama_server",
+            programs=("llama-server", "llama-server.exe"),
+            modules=("llama_cpp.server",),
+            images=("ghcr.io/ggml-org/llama.cpp", "ghcr.io/ggerganov/llama.cpp"),
+        ),
+        EngineData("ollama", "kvlint.engines.ollama", programs=("ollama", "ollama.exe"), images=("ollama/ollama",)),
+        EngineData(
+            "vllm-mlx",
+            "kvlint.engines.vllm_mlx",
+            programs=("vllm-mlx",),
+            modules=("vllm_mlx.cli",),
+        ),
     )
 }
 

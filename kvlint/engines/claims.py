@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 REQUIREMENT_FILES = ("requirements.txt", "requirements.lock", "constraints.txt", "pyproject.toml", "uv.lock", "poetry.lock")
 FLOATING_TAGS = ("latest", "nightly", "main", "stable", "edge", "dev", "")
-_TAG = re.compile(r"v?(?P<release>[0-9]+(?:\.[0-9]+)*(?:\.?post[0-9]+|rc[0-9]+)?|b[0-9]+)(?:[-_+].*)?")
+_TAG = re.compile(
+    r"v?(?P<release>[0-9]+(?:\.[0-9]+)*(?:\.?post[0-9]+|rc[0-9]+)?|b[0-9]+)(?:[-_+].*)?"
+    r"|[a-z][a-z0-9.]*(?:[-_][a-z0-9.]+)*?[-_](?P<build>b[0-9]{3,6})"
+)
 
 
 def claim(process: Process, engine: str, declared: Fact[str] | None, project: Project) -> VersionClaim | None:
@@ -47,7 +50,8 @@ def _image(process: Process, engine: str) -> Iterator[Text]:
     match = _TAG.fullmatch(tag)
     if match:
         start = image.value.index(":" + tag, image.value.rfind("/") + 1) + 1
-        yield image.slice(start + match.start("release"), start + match.end("release"))
+        named = "release" if match["release"] else "build"
+        yield image.slice(start + match.start(named), start + match.end(named))
 
 
 def _required(process: Process, engine: str, project: Project) -> VersionClaim | None:
