@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kvlint import engines
-from kvlint.command import CommandLine, Opening, Pin
+from kvlint.command import CommandLine, Opening, Pin, Wrapper
 from kvlint.source import Span, Text
 
 if TYPE_CHECKING:
@@ -15,12 +15,20 @@ if TYPE_CHECKING:
 
 MAX_NESTING = 4
 
+# The text of the script that a word names; None where it names none that is in view.
+Scripts = Callable[[Text], "Text | None"]
+
+
+def no_scripts(word: Text) -> Text | None:
+    return None
+
 
 @dataclass(frozen=True, slots=True)
 class Launch:
     """Words as a carrier found them.
 
     `entrypoint`: the words are arguments to the image's own entrypoint.  `open`: where unseen words may be spliced in.
+    `wrappers`, `container`: what was passed through already.  `following`: the scripts that led here.
     """
 
     words: tuple[Text, ...]
@@ -33,6 +41,10 @@ class Launch:
     shell: bool = False
     assumed: tuple[Any, ...] = ()
     pins: tuple[Pin, ...] = ()
+    wrappers: tuple[Wrapper, ...] = ()
+    container: Any = None
+    scripts: Scripts = field(default=no_scripts, compare=False)
+    following: tuple[Span | None, ...] = ()
 
 
 def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
@@ -54,15 +66,19 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
         env_open=(*launch.env_open, *found.line.env_open),
         open=(*_shifted(launch, found.line), *found.line.open),
         image=found.line.image or launch.image,
+        wrappers=(*launch.wrappers, *found.line.wrappers),
         pins=(*launch.pins, *found.line.pins),
         shell=launch.shell,
         assumed=launch.assumed,
-        container=found.container,
+        container=found.container or launch.container,
     )
-    if line.program is not None and depth < MAX_NESTING and wrappers.nested(line.words, line.env) is not None:
-        yield from launches(replace(launch, words=line.words, env=line.env, shell=True), depth + 1)
+    deeper = depth < MAX_NESTING and line.program is not None
+    if deeper and wrappers.nested(line.words, line.env) is not None:
+        yield from launches(replace(_inside(launch, line), shell=True), depth + 1)
     elif engines.named_by(line):
         yield line
+    elif deeper:
+        yield from _followed(launch, line, depth)
 
 
 def of_script(script: Script, launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
@@ -88,6 +104,55 @@ def of_script(script: Script, launch: Launch, depth: int = 0) -> Iterator[Comman
         yield from launches(inner, depth + 1)
 
 
+def _followed(launch: Launch, line: CommandLine, depth: int) -> Iterator[CommandLine]:
+    """The engines of a script in view that the line runs, itself or by giving it to a shell."""
+    from kvlint.formats.shell import commands, invocation
+
+    assert line.program is not None
+    shell = invocation(line.words)
+    name = shell.file if shell is not None else line.program
+    text = launch.scripts(name) if name is not None else None
+    if text is None or name is None or text.home in launch.following:
+        return
+    at = line.words.index(name)
+    script = commands(text, line.env, positional=(name, *_spliced(line, at)))
+    inner = replace(_inside(launch, line), following=(*launch.following, text.home))
+    yield from of_script(script, inner, depth + 1)
+
+
+def _inside(launch: Launch, line: CommandLine) -> Launch:
+    """The launch of what runs inside a line: all that was learned on the way is kept."""
+    return replace(
+        launch,
+        words=line.words,
+        env=line.env,
+        env_open=line.env_open,
+        open=(),
+        image=line.image,
+        entrypoint=False,
+        pins=line.pins,
+        wrappers=line.wrappers,
+        container=line.container,
+    )
+
+
+def _spliced(line: CommandLine, at: int) -> Iterator[Text]:
+    """The arguments behind the word at `at`, with a hole wherever unseen words may be spliced in."""
+    words = line.words
+    unseen = {opening.index: opening for opening in line.open if not _stands_in(line, opening)}
+    for index in range(at, len(words)):
+        if index in unseen:
+            opening = unseen[index]
+            yield Text.unknown(opening.span, opening.reason, opening.supply, splice=True)
+        if index + 1 < len(words):
+            yield words[index + 1]
+
+
+def _stands_in(line: CommandLine, opening: Opening) -> bool:
+    """An opening that is an argument itself, a hole already."""
+    return opening.index < len(line.args) and any(hole.splice for hole in line.args[opening.index].holes)
+
+
 def _line(launch: Launch) -> CommandLine:
     return CommandLine(
         program=None,
@@ -96,7 +161,11 @@ def _line(launch: Launch) -> CommandLine:
         open=launch.open,
         env_open=launch.env_open,
         image=launch.image,
+        wrappers=launch.wrappers,
+        pins=launch.pins,
+        shell=launch.shell,
         assumed=launch.assumed,
+        container=launch.container,
     )
 
 
