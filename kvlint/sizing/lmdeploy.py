@@ -12,8 +12,7 @@ from typing import Any, Union
 
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture, Attention
-from kvlint.sizing.sglang_settings import TYPE_BYTES, Outcome, Refusal, unknown
-from kvlint.sizing.sglang_spans import frozen, parse, value_of
+from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, frozen, parse, unknown, value_of
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/lmdeploy_memory.json"
 

@@ -20,7 +20,8 @@ from kvlint.sizing.sglang_cells import Cells
 from kvlint.sizing.sglang_model import Model, read_model
 from kvlint.sizing.sglang_pool import Pool, allocated_bytes
 from kvlint.sizing.sglang_releases import Rules, known_releases, rules, semantic_class
-from kvlint.sizing.sglang_settings import CACHE_NAMES, TYPE_BYTES, Device, Outcome, Refusal, Settings, loaded
+from kvlint.sizing.sglang_settings import CACHE_NAMES, Device, Settings, loaded
+from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal
 
 __all__ = [
     "Arguments",

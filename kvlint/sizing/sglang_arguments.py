@@ -11,7 +11,8 @@ from typing import Any
 from kvlint.sizing.sglang_backends import Backends, of_class, on_large_hopper, pick
 from kvlint.sizing.sglang_model import Model, read_model
 from kvlint.sizing.sglang_releases import Rules, constant, data, named
-from kvlint.sizing.sglang_settings import Device, Outcome, Refusal, Settings, unknown
+from kvlint.sizing.sglang_settings import Device, Settings
+from kvlint.sizing.spans import Outcome, Refusal, unknown
 
 RANK_SHARES = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))  # sglang==0.4.6:srt/server_args.py:226
 DRAFTING = (None, "EAGLE", "EAGLE3", "NEXTN", "STANDALONE")

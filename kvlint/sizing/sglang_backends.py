@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from kvlint.sizing.sglang_model import Model
 from kvlint.sizing.sglang_releases import Rules, constant, named
-from kvlint.sizing.sglang_settings import FOUR_BIT, Device, Outcome, Refusal, Settings
+from kvlint.sizing.sglang_settings import FOUR_BIT, Device, Settings
+from kvlint.sizing.spans import Outcome, Refusal
 
 BLACKWELL, HOPPER = (100, 103), (90,)
 

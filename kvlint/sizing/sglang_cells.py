@@ -8,7 +8,8 @@ from kvlint.models.architecture import Attention, Latent, State
 from kvlint.sizing.sglang_arguments import Arguments
 from kvlint.sizing.sglang_model import draft_attention_layers
 from kvlint.sizing.sglang_releases import Rules, constant, named
-from kvlint.sizing.sglang_settings import CACHE_BYTES, FOUR_BIT, TYPE_BYTES, Outcome, Refusal, Settings, unknown
+from kvlint.sizing.sglang_settings import CACHE_BYTES, FOUR_BIT, Settings
+from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, unknown
 
 
 @dataclass(frozen=True, slots=True)

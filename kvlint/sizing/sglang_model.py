@@ -8,7 +8,8 @@ from typing import Any
 
 from kvlint.models.architecture import Architecture, Attention, Compressed, Cross, Latent, Layer, State
 from kvlint.sizing.sglang_releases import Rules, data, named
-from kvlint.sizing.sglang_settings import TYPE_BYTES, Outcome, Refusal, Settings, unknown
+from kvlint.sizing.sglang_settings import Settings
+from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, unknown
 
 POSITIONS = (
     *("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings"),

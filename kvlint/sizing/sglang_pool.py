@@ -11,7 +11,8 @@ from kvlint.sizing.sglang_arguments import Arguments, image_mib
 from kvlint.sizing.sglang_cells import Cells, cells, slots_per_request, state_bytes
 from kvlint.sizing.sglang_model import sliding_window
 from kvlint.sizing.sglang_releases import Rules, constant
-from kvlint.sizing.sglang_settings import GIB, Device, Outcome, Refusal, Settings
+from kvlint.sizing.sglang_settings import GIB, Device, Settings
+from kvlint.sizing.spans import Outcome, Refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kvlint.sizing.sglang_spans import Key, frozen, parse, value_of
+from kvlint.sizing.spans import Key, frozen, parse, value_of
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/sglang_memory.json"
 

@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Union
 
-from kvlint.facts import Unknown
-
 GIB = 1 << 30
-TYPE_BYTES = {"bfloat16": 2, "float16": 2, "half": 2, "float32": 4, "float": 4}
 CACHE_BYTES = {"bf16": 2, "bfloat16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1, "mxfp8": 1}
 CACHE_NAMES = {
     "fp8": "fp8_e4m3",
@@ -95,21 +92,3 @@ class Device:
 def loaded(total_mib: int, capability: int, free_before: Bytes, weights_bytes: int) -> Device:
     """A device after `weights_bytes` were loaded onto it: a bound, for loading leaves more behind."""
     return Device(total_mib, capability, free_before, Fraction(free_before) - weights_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """The engine stops at start.  `stage`: `arguments`, whatever the memory, or `pool`, when the pool is cut."""
-
-    reason: str
-    stage: str = "arguments"
-
-    def __bool__(self) -> bool:
-        return False
-
-
-Outcome = Union[Refusal, Unknown]
-
-
-def unknown(reason: str, missing: str = "engine.layout", supply: str = "a measured pool size") -> Unknown:
-    return Unknown(missing, reason, supply)

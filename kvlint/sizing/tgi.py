@@ -16,8 +16,7 @@ from typing import Any, Union
 
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture, Attention
-from kvlint.sizing.sglang_settings import TYPE_BYTES, Outcome, Refusal, unknown
-from kvlint.sizing.sglang_spans import parse, value_of
+from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, parse, unknown, value_of
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/tgi_memory.json"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kvlint.models.architecture import Architecture, Attention, Latent, State
-from kvlint.sizing.sglang_settings import TYPE_BYTES, Outcome, Refusal, unknown
+from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, unknown
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/trtllm_memory.json"
 

@@ -13,7 +13,7 @@ from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture
 from kvlint.models.config import architecture
 from kvlint.sizing import trtllm
-from kvlint.sizing.sglang_settings import Refusal
+from kvlint.sizing.spans import Refusal
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared"
 LOGS = SHARED / "observed/trtllm.jsonl"

@@ -1,12 +1,34 @@
-"""Rules that hold over spans of releases: how a release finds its value of each."""
+"""What the memory models of several engines share: rules that hold over spans of releases, and what stands for no answer."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Union
 
+from kvlint.facts import Unknown
+
+TYPE_BYTES = {"bfloat16": 2, "float16": 2, "half": 2, "float32": 4, "float": 4}
 _RELEASE = re.compile(r"v?(\d{1,9}(?:\.\d{1,9}){0,3})(?:[.\-_]?(rc|dev|a|b|alpha|beta|pre|post)\d*)?")
 Key = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The engine stops at start.  `stage`: `arguments`, whatever the memory, or `pool`, when the pool is cut."""
+
+    reason: str
+    stage: str = "arguments"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+Outcome = Union[Refusal, Unknown]
+
+
+def unknown(reason: str, missing: str = "engine.layout", supply: str = "a measured pool size") -> Unknown:
+    return Unknown(missing, reason, supply)
 
 
 def parse(release: str) -> Key:
