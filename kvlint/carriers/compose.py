@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from kvlint.carriers.arguments import told
 from kvlint.carriers.base import Finding, Item, directory
 from kvlint.carriers.launch import Launch, launches
 from kvlint.command import Opening
@@ -106,7 +107,7 @@ def _service(file: _File, key: Scalar, node: Map) -> Iterator[Finding]:
         assumed=tuple(file.assumed),
     )
     site = _site(file, key, layers)
-    for line in launches(launch):
+    for line in told(launches(launch)):
         yield Process(site, line)
 
 
@@ -216,7 +217,7 @@ def _site(file: _File, key: Scalar, layers: list[Map]) -> Site:
         ),
         shared_memory=_size(file, _first(layers, "shm_size")),
         host_ipc=(text := file.scalar(_first(layers, "ipc"))) is not None and text.value in ("host", "shareable"),
-        resident_with=f"compose {file.item.path}",
+        resident_with=None if _first(layers, "profiles") is not None else f"compose {file.item.path}",
     )
 
 

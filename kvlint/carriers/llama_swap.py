@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kvlint.admission import system
 from kvlint.carriers.base import Finding, Item, directory
@@ -27,7 +28,7 @@ class LlamaSwap:
     name = "llama-swap"
 
     def claims(self, item: Item) -> bool:
-        return isinstance(item.node, Map) and _is_config(item.node)
+        return isinstance(item.node, Map) and is_config(item.node)
 
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         for item in items:
@@ -38,7 +39,7 @@ class LlamaSwap:
 CARRIER = LlamaSwap()
 
 
-def _is_config(node: Map) -> bool:
+def is_config(node: Map) -> bool:
     """A mapping of models of which one has a command: no other format of ours is written so."""
     models = node.map("models")
     return models is not None and any(isinstance(entry.value, Map) and "cmd" in entry.value for entry in models)
@@ -49,13 +50,18 @@ class _Config:
     root: Map
     path: str
     macros: dict[str, Text]
+    settings: Mapping[str, Value[Any]]
     groups: dict[str, tuple[str, bool]] = field(default_factory=dict)  # model: (group, swaps)
-    problems: list[Problem] = field(default_factory=list)
 
 
-def config(root: Map, path: str, unit: str | None = None) -> Iterator[Finding]:
-    """Everything that a llama-swap configuration holds, from whatever format it was read."""
-    about = _Config(root, path, dict(_macros(root.map("macros"))))
+def config(
+    root: Map, path: str, unit: str | None = None, hosts: tuple[str, ...] = (), ports: tuple[int, ...] = ()
+) -> Iterator[Finding]:
+    """Everything that a llama-swap configuration holds, from whatever format it was read.
+
+    `hosts`, `ports`: how others of the unit reach the proxy, where its carrier knows.
+    """
+    about = _Config(root, path, dict(_macros(root.map("macros"))), _addresses(root, hosts, ports))
     about.groups = dict(_groups(root))
     yield from _unread_keys(root, system("llama-swap")["top_keys"], "top level")
     port = system("llama-swap")["start_port"]
@@ -69,7 +75,14 @@ def config(root: Map, path: str, unit: str | None = None) -> Iterator[Finding]:
         uses_port = "${PORT}" in (entry.value.string("cmd") or "")
         yield from _model(about, entry.key, entry.value, unit or f"host {directory(path)}", port)
         port += uses_port
-    yield from about.problems
+
+
+def _addresses(root: Map, hosts: tuple[str, ...], ports: tuple[int, ...]) -> dict[str, Value[Any]]:
+    port = ports[0] if ports else system("llama-swap")["listen_port"]
+    found: dict[str, Value[Any]] = {"port": Fact(port, Default("llama-swap", (), "--listen"))}
+    if hosts:
+        found["hosts"] = Fact(hosts, Written(root.span))
+    return found
 
 
 def _macros(node: Map | None) -> Iterator[tuple[str, Text]]:
@@ -144,6 +157,7 @@ def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iter
         target=process,
         names=names,
         promises=tuple(_promises(node)),
+        settings=about.settings,
     )
 
 

@@ -1,0 +1,122 @@
+"""Arguments that nobody wrote as such: the words by which a chart or an operator starts an engine, and flags from keys."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Union
+
+from kvlint.admission import system
+from kvlint.command import CommandLine
+from kvlint.engines.options import ENGINES, options
+from kvlint.source import HOLE, Span, Text
+from kvlint.tree import List, Map, Node, Opaque, Scalar
+
+Spelled = Union[str, Sequence[str]]
+
+# Flags that are worth asking whose they are: every engine's list has some of them, an exporter's or a proxy's has none.
+_TELLING = re.compile(
+    r"--?(?:.*(?:model|ctx|context|gpu|parallel|quant|kv-|kv_|num-seq|batch|mem-fraction|prompt).*|ngl)"
+)
+_FLAG = re.compile(r"--?[A-Za-z][\w.-]*")
+LEAST_TELLING = 2
+
+
+def started(engine: str, place: Span) -> tuple[Text, ...]:
+    """The words by which an engine is started where nobody writes them, all at `place`; none for an unknown name."""
+    return tuple(Text.at(word, place) for word in system("engines")["started"].get(engine, ()))
+
+
+def option(spelled: Spelled, key: Span, value: Node | None) -> list[Text]:
+    """The words of one key: a flag and its value, a bare flag for true; for false its second spelling, if it has one.
+
+    A list gives several values, a mapping gives JSON.
+    """
+    on, off = (spelled, None) if isinstance(spelled, str) else (spelled[0], spelled[1])
+    if isinstance(value, Opaque):
+        return [Text.at(on, key), Text.unknown(value.span, value.reason, value.supply)]
+    if isinstance(value, Scalar):
+        if value.tag == "null" or not value.text.value:
+            return []
+        if value.tag == "bool":
+            words = [on] if truth(value) else [off] if off else []
+            return [Text.at(word, key) for word in words]
+        return [Text.at(on, key), value.text]
+    if isinstance(value, List):
+        items = [item.text for item in value if isinstance(item, Scalar)]
+        return [Text.at(on, key), *items] if items else []
+    if isinstance(value, Map):
+        return [Text.at(on, key), Text.at(json.dumps(plain(value)), value.span)]
+    return []
+
+
+def options_of(node: Map | None, flags: Mapping[str, Spelled]) -> list[Text]:
+    """The words of a mapping's keys that have a flag, in the order of `flags`."""
+    words: list[Text] = []
+    for key, spelled in flags.items():
+        entry = node.entry(key) if node is not None else None
+        if entry is not None:
+            words += option(spelled, entry.key.span, entry.value)
+    return words
+
+
+def truth(node: Node | None) -> bool:
+    return isinstance(node, Scalar) and node.value.strip().lower() in ("true", "yes", "on", "1")
+
+
+def plain(node: Node) -> Any:
+    """A node as JSON would have it; what is not known as null."""
+    if isinstance(node, Map):
+        return {entry.key.value: plain(entry.value) for entry in node}
+    if isinstance(node, List):
+        return [plain(item) for item in node]
+    if not isinstance(node, Scalar) or node.tag == "null" or not node.text.known:
+        return None
+    if node.tag == "bool":
+        return truth(node)
+    return _number(node.value) if node.tag in ("int", "float") else node.value
+
+
+def _number(text: str) -> Any:
+    digits = text.replace("_", "")
+    if digits.lstrip("+-").isdigit():
+        return int(digits)
+    try:
+        return float(Fraction(digits))
+    except (ValueError, ZeroDivisionError):
+        return text
+
+
+def whose(words: Iterable[Text]) -> str | None:
+    """The engine that flags plainly belong to: at least two that no other engine has, and none that only another has."""
+    flags = [match.group() for word in words if (match := _FLAG.match(word.value))]
+    if len(flags) < LEAST_TELLING or not any(_TELLING.fullmatch(flag) for flag in flags):
+        return None
+    tellers: dict[str, int] = {}
+    for flag in dict.fromkeys(flags):
+        dashed = flag.replace("_", "-")
+        owners = [name for name in ENGINES if options(name).known(flag) or options(name).known(dashed)]
+        if len(owners) == 1:
+            tellers[owners[0]] = tellers.get(owners[0], 0) + 1
+    if len(tellers) != 1:
+        return None
+    (name, count), *_ = tellers.items()
+    return name if count >= LEAST_TELLING else None
+
+
+def build_of(image: str) -> str | None:
+    """The engine of an image that is not in its own repository but plainly is a build of it, entrypoint included."""
+    name = image.partition("@")[0]
+    for engine, pattern in system("engines")["builds"].items():
+        if re.fullmatch(pattern, name):
+            return str(engine)
+    return None
+
+
+def told(lines: Iterable[CommandLine]) -> list[CommandLine]:
+    """The lines of one container that say something: another branch's `exec server "$@"` stands for the same server."""
+    found = list(lines)
+    kept = [line for line in found if not line.args or any(word.value.strip(HOLE) for word in line.args)]
+    return kept or found[:1]

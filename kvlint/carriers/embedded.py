@@ -1,0 +1,173 @@
+"""Documents inside strings: a configuration file in a ConfigMap, a RayService's `serveConfigV2`, JSON in an annotation.
+
+The string is read as YAML (of which JSON is a part), and every place in what comes out is one in the outer file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kvlint.carriers.base import Finding, Item
+from kvlint.carriers.cluster import Cluster, namespace, unit
+from kvlint.formats import yaml
+from kvlint.formats.shell_text import NOWHERE, Slicer
+from kvlint.source import HOLE, Source, Span, Text
+from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
+
+MAX_CHARACTERS = 1 << 20
+MAX_NODES = 20_000
+_FILE = re.compile(r"^\s*[\"']?(?:models|model_list|applications|llm_configs)[\"']?\s*:", re.MULTILINE)
+
+
+def documents(text: Text) -> list[Node]:
+    """The documents of a string that is YAML or JSON; those that cannot be read are left out."""
+    if len(text.value) > MAX_CHARACTERS or not text.pieces:
+        return []
+    inner = _Inner(text)
+    found = []
+    for document in yaml.documents(Source("", text.value)):
+        if document.node is not None:
+            found.append(inner.node(document.node))
+    return found
+
+
+class _Inner:
+    """Nodes of a virtual file with their places in the text that it is made of."""
+
+    def __init__(self, text: Text) -> None:
+        self.cut = Slicer(text)
+        self.left = MAX_NODES
+
+    def node(self, node: Node) -> Node:
+        self.left -= 1
+        if self.left < 0:
+            return Opaque(self.span(node.span), "more nodes than are followed")
+        if isinstance(node, Scalar):
+            return Scalar(self.text(node.text), self.span(node.span), node.tag, node.quoted)
+        if isinstance(node, Map):
+            entries = tuple(Entry(self.scalar(entry.key), self.node(entry.value)) for entry in node.entries)
+            duplicates = tuple(self.scalar(key) for key in node.duplicates)
+            return Map(entries, self.span(node.span), self.open(node.open), duplicates)
+        if isinstance(node, List):
+            return List(tuple(self.node(item) for item in node), self.span(node.span), self.open(node.open))
+        return self.opaque(node)
+
+    def scalar(self, key: Scalar) -> Scalar:
+        return Scalar(self.text(key.text), self.span(key.span), key.tag, key.quoted)
+
+    def opaque(self, node: Opaque) -> Opaque:
+        return Opaque(self.span(node.span), node.reason, node.supply)
+
+    def open(self, nodes: tuple[Opaque, ...]) -> tuple[Opaque, ...]:
+        return tuple(self.opaque(node) for node in nodes)
+
+    def span(self, span: Span) -> Span:
+        """From the first character to the last, as they stand in the outer file."""
+        if span.start == span.end:
+            return self.cut.span(span.start, span.end) or NOWHERE
+        first = self.cut.span(span.start, span.start + 1) or NOWHERE
+        last = self.cut.span(span.end - 1, span.end) or NOWHERE
+        if first.source is not last.source or last.end < first.start:
+            return first
+        return first.source.span(first.start, last.end)
+
+    def text(self, text: Text) -> Text:
+        if not text.pieces:
+            return Text(text.value, (), (), self.span(text.home) if text.home is not None else NOWHERE)
+        parts = []
+        for piece in text.pieces:
+            value = text.value[piece.at : piece.at + piece.length]
+            if piece.literal:
+                part = Text.join(self.cut(start, end) for start, end in piece.span.pieces)
+            elif HOLE in value:
+                part = Text.unknown(self.span(piece.span), "filled in elsewhere")
+            else:
+                part = Text.at(value, self.span(piece.span))
+            for use in reversed(piece.via):
+                part = part.seen_from(self.span(use))
+            parts.append(part)
+        return Text.join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Where an embedded file is served from: its deployment unit, the names and ports of what mounts it."""
+
+    path: str
+    unit: str
+    hosts: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
+
+
+def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
+    """The configuration files in a ConfigMap."""
+    node = item.node
+    assert isinstance(node, Map)
+    for entry in node.map("data") or ():
+        if isinstance(entry.value, Scalar) and _FILE.search(entry.value.value):
+            around = None
+            for document in documents(entry.value.text):
+                around = around or _around(item, cluster)
+                yield from read(document, around)
+
+
+def read(node: Node, around: Around) -> Iterator[Finding]:
+    """What an embedded file says, by the first reader that knows its shape."""
+    from kvlint.carriers import litellm, llama_swap, ray
+
+    if not isinstance(node, Map):
+        return
+    if llama_swap.is_config(node):
+        yield from llama_swap.config(node, around.path, around.unit, around.hosts, around.ports)
+    elif litellm.is_config(node):
+        yield from litellm.config(node, around.unit, around.hosts, around.ports)
+    elif ray.is_config(node):
+        yield from ray.config(node, around.path, around.unit)
+
+
+def _around(item: Item, cluster: Cluster) -> Around:
+    """The workloads that mount a ConfigMap, and how others reach them."""
+    assert isinstance(item.node, Map)
+    name = item.node.string("metadata", "name") or ""
+    cluster.search(name)
+    hosts: list[str] = []
+    ports: list[int] = []
+    for other in cluster.items:
+        if not isinstance(other.node, Map) or namespace(other) != namespace(item) or other.node is item.node:
+            continue
+        if other.node.string("kind") in ("ConfigMap", "Service", "Secret") or not _mentions(other.node, name, 0):
+            continue
+        for host, port in _addresses(other, cluster):
+            hosts.append(host)
+            ports += [port] if port else []
+    return Around(item.path, unit(item), tuple(dict.fromkeys(hosts)), tuple(dict.fromkeys(ports)))
+
+
+def _mentions(node: Node, name: str, depth: int) -> bool:
+    """Whether a volume, a mount or a chart's persistence names the ConfigMap."""
+    if depth > 24:
+        return False
+    if isinstance(node, Map):
+        return any(
+            (entry.key.value == "name" and isinstance(entry.value, Scalar) and entry.value.value == name and depth > 1)
+            or _mentions(entry.value, name, depth + 1)
+            for entry in node
+        )
+    return isinstance(node, List) and any(_mentions(each, name, depth + 1) for each in node)
+
+
+def _addresses(item: Item, cluster: Cluster) -> Iterator[tuple[str, int | None]]:
+    from kvlint.carriers.helmrelease import services as released
+    from kvlint.carriers.kubernetes import pods_of
+
+    assert isinstance(item.node, Map)
+    if item.node.string("kind") == "HelmRelease":
+        yield from released(item.node)
+        return
+    for pod in pods_of(item):
+        for service in cluster.services(pod.labels, item):
+            for port in (service.list("spec", "ports") or List((), service.span)).maps():
+                number = port.string("port")
+                yield service.string("metadata", "name") or "", int(number) if number and number.isdigit() else None

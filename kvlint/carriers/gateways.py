@@ -1,0 +1,237 @@
+"""Limits and scaling targets of the platforms in front of pods: Knative, KEDA, Istio, Envoy Gateway, Traefik.
+
+A scaling target chooses how many replicas run and bounds nothing: it is `settings["target"]`, with no limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kvlint.admission import system
+from kvlint.carriers.base import Finding, Item
+from kvlint.carriers.cluster import Cluster, group, unit
+from kvlint.carriers.kubernetes import pods_of
+from kvlint.carriers.pods import count_of, processes
+from kvlint.facts import Default, Fact, Value, Written
+from kvlint.source import Span
+from kvlint.subjects import Admission, Endpoint, Process
+from kvlint.tree import List, Map, Node, Scalar
+
+ANNOTATIONS = "autoscaling.knative.dev/"
+_REQUESTS = re.compile(r"num_requests_(?:waiting|running)|running_requests|requests_in_flight|inflight", re.IGNORECASE)
+
+
+def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
+    root = item.node
+    assert isinstance(root, Map)
+    readers = {
+        "serving.knative.dev": _knative,
+        "keda.sh": _keda,
+        "networking.istio.io": _istio,
+        "gateway.envoyproxy.io": _envoy,
+    }
+    yield from readers.get(group(root), _traefik)(item, root, cluster)
+
+
+def annotated_target(annotations: Map | None) -> dict[str, Value[Any]]:
+    """What Knative's annotations on a revision say of its scaling."""
+    found: dict[str, Value[Any]] = {}
+    metric = annotations.string(f"{ANNOTATIONS}metric") if annotations is not None else None
+    for key, name in (("target", "target"), ("minScale", "min_replicas"), ("maxScale", "max_replicas")):
+        dashed = "-".join(part.lower() for part in re.findall(r"[A-Z]?[a-z]+", key))
+        node = None
+        if annotations is not None:
+            node = annotations.get(ANNOTATIONS + key) or annotations.get(ANNOTATIONS + dashed)
+        value = count_of(node, key, f"a literal {key}")
+        if value is not None and (name != "target" or metric in (None, "concurrency")):
+            found[name] = value
+    return found
+
+
+def scale_settings(section: Map) -> dict[str, Value[Any]]:
+    """KServe's own keys: a target counts requests only where its metric does."""
+    found: dict[str, Value[Any]] = {}
+    if section.string("scaleMetric") == "concurrency":
+        target = count_of(section.get("scaleTarget"), "scaleTarget", "a literal scaleTarget")
+        if target is not None:
+            found["target"] = target
+    for key, name in (("minReplicas", "min_replicas"), ("maxReplicas", "max_replicas")):
+        value = count_of(section.get(key), key, f"a literal {key}")
+        if value is not None:
+            found[name] = value
+    return found if "target" in found else {}
+
+
+def _name(root: Map) -> tuple[str, Span]:
+    name = root.scalar("metadata", "name")
+    known = name is not None and name.text.known
+    return (name.value if name is not None and known else "unnamed"), (name.span if name is not None else root.span)
+
+
+def _admission(item: Item, root: Map, system_: str, place: Span, **about: Any) -> Admission:
+    name, _ = _name(root)
+    return Admission(id="", system=system_, unit=unit(item), name=name, place=place, **about)
+
+
+def _knative(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
+    started: list[Process] = []
+    for pod in pods_of(item):
+        started += processes(pod, cluster)
+    yield from started
+    template = root.map("spec", "template")
+    spec = template.map("spec") if template is not None else None
+    if template is None or spec is None or not started:
+        return
+    entry = spec.entry("containerConcurrency")
+    limit = count_of(entry.value if entry else None, "containerConcurrency", "a literal containerConcurrency")
+    if isinstance(limit, Fact) and limit.value == system("knative")["unlimited"]:
+        limit = None
+    yield _admission(
+        item,
+        root,
+        "knative",
+        entry.key.span if entry is not None else _name(root)[1],
+        limit=limit,
+        per="pod",
+        excess="wait",
+        target=started[0] if len(started) == 1 else None,
+        settings=annotated_target(template.map("metadata", "annotations")),
+    )
+
+
+def _keda(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
+    """A Prometheus trigger on a count of requests: its threshold is what one replica should have."""
+    target = root.scalar("spec", "scaleTargetRef", "name")
+    for trigger in (root.list("spec", "triggers") or List((), root.span)).maps():
+        metadata = trigger.map("metadata")
+        query = metadata.string("query") if metadata is not None else None
+        threshold = metadata.scalar("threshold") if metadata is not None else None
+        if threshold is None or query is None or not _REQUESTS.search(query):
+            continue
+        settings: dict[str, Value[Any]] = {}
+        value = count_of(threshold, "threshold", "a literal threshold")
+        if value is not None:
+            settings["target"] = value
+        for key, name in (("minReplicaCount", "min_replicas"), ("maxReplicaCount", "max_replicas")):
+            bound = count_of(root.get("spec", key), key, f"a literal {key}")
+            if bound is not None:
+                settings[name] = bound
+        names = (target.value,) if target is not None else ()
+        yield _admission(item, root, "keda", threshold.span, per="pod", excess="wait", names=names, settings=settings)
+
+
+def _istio(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
+    """`connectionPool.http` of a destination: a limit for each client's sidecar."""
+    host = root.scalar("spec", "host")
+    policies = [root.map("spec", "trafficPolicy")]
+    policies += [each.map("trafficPolicy") for each in (root.list("spec", "subsets") or List((), root.span)).maps()]
+    for policy in policies:
+        pool = policy.map("connectionPool", "http") if policy is not None else None
+        if pool is None or host is None:
+            continue
+        entry = pool.entry("http2MaxRequests")
+        waiting = count_of(pool.get("http1MaxPendingRequests"), "pending", "a literal http1MaxPendingRequests")
+        if entry is None and waiting is None:
+            continue
+        settings: dict[str, Value[Any]] = {"pending": waiting} if waiting is not None else {}
+        yield _admission(
+            item,
+            root,
+            "istio",
+            entry.key.span if entry is not None else host.span,
+            limit=count_of(entry.value, "http2MaxRequests", "a literal http2MaxRequests")
+            if entry is not None
+            else None,
+            per="client",
+            excess="reject",
+            target=Endpoint(host.value, None, host.span),
+            settings=settings,
+        )
+
+
+def _envoy(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
+    """`circuitBreaker` of a BackendTrafficPolicy: each unset threshold is 1024."""
+    breaker = root.map("spec", "circuitBreaker")
+    if breaker is None:
+        return
+    entry = breaker.entry("maxParallelRequests")
+    limit = count_of(entry.value if entry else None, "maxParallelRequests", "a literal maxParallelRequests")
+    if limit is None:
+        limit = Fact(system("envoy")["default_requests"], Default("envoy", (), "maxParallelRequests"))
+    names = tuple(name for each in _target_refs(root) if (name := each.string("name")) is not None)
+    settings: dict[str, Value[Any]] = {}
+    for key in ("maxPendingRequests", "maxConnections"):
+        value = count_of(breaker.get(key), key, f"a literal {key}")
+        if value is not None:
+            settings["pending" if key == "maxPendingRequests" else "connections"] = value
+    yield _admission(
+        item,
+        root,
+        "envoy",
+        entry.key.span if entry is not None else _name(root)[1],
+        limit=limit,
+        per="backend",
+        excess="reject",
+        target=_of_route(item, names, cluster),
+        names=names,
+        settings=settings,
+    )
+
+
+def _target_refs(root: Map) -> Iterator[Map]:
+    single = root.map("spec", "targetRef")
+    if single is not None:
+        yield single
+    yield from (root.list("spec", "targetRefs") or List((), root.span)).maps()
+
+
+def _of_route(item: Item, names: tuple[str, ...], cluster: Cluster) -> Endpoint | None:
+    """The one Service that the route of that name sends to."""
+    found: dict[str, Endpoint] = {}
+    for name in names:
+        for kind in ("HTTPRoute", "GRPCRoute"):
+            for route in cluster.find(kind, name, item):
+                if isinstance(route.node, Map):
+                    found |= {each.host or "": each for each in _backends(route.node)}
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _backends(route: Map) -> Iterator[Endpoint]:
+    for rule in (route.list("spec", "rules") or List((), route.span)).maps():
+        for backend in (rule.list("backendRefs") or List((), route.span)).maps():
+            name, port = backend.scalar("name"), backend.string("port")
+            if name is not None and backend.string("kind") in (None, "Service"):
+                yield Endpoint(name.value, int(port) if port and port.isdigit() else None, name.span)
+
+
+def _traefik(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
+    """`inFlightReq.amount`: for each source, which is the whole route where no criterion is set."""
+    limiter = root.map("spec", "inFlightReq")
+    entry = limiter.entry("amount") if limiter is not None else None
+    if limiter is None or entry is None:
+        return
+    criterion = limiter.map("sourceCriterion")
+    per = next((each.key.value for each in criterion), None) if criterion is not None else None
+    limit = count_of(entry.value, "amount", "a literal inFlightReq.amount")
+    yield _admission(
+        item,
+        root,
+        "traefik",
+        entry.key.span,
+        limit=None if isinstance(limit, Fact) and limit.value == 0 else limit,
+        per=per or system("traefik")["default_source"],
+        excess="reject",
+        settings=_written({"source": criterion}),
+    )
+
+
+def _written(nodes: Mapping[str, Node | None]) -> dict[str, Value[Any]]:
+    found: dict[str, Value[Any]] = {}
+    for key, node in nodes.items():
+        if isinstance(node, Map):
+            found[key] = Fact(tuple(entry.key.value for entry in node), Written(node.span))
+        elif isinstance(node, Scalar):
+            found[key] = Fact(node.value, Written(node.span))
+    return found

@@ -1,0 +1,366 @@
+"""Containers of a pod: their words after the kubelet, their environment, devices and names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kvlint.carriers.arguments import started, told
+from kvlint.carriers.base import Item
+from kvlint.carriers.cluster import Cluster, texts, unit
+from kvlint.carriers.launch import Launch, launches
+from kvlint.command import Opening
+from kvlint.facts import Assumed, Fact, Unknown, Value, Written, quantity
+from kvlint.formats.shell import invocation, kubelet_expand
+from kvlint.source import HOLE, Span, Text
+from kvlint.subjects import Process, Product, Site
+from kvlint.tree import List, Map, Node, Opaque, Scalar
+from kvlint.units import parse_quantity
+
+GPU_RESOURCES = (
+    "nvidia.com/gpu",
+    "amd.com/gpu",
+    "gpu.intel.com/xe",
+    "gpu.intel.com/i915",
+    "google.com/tpu",
+    "habana.ai/gaudi",
+)
+# Node labels that name a device, in order of authority.
+PRODUCT_LABELS = (
+    "nvidia.com/gpu.product",
+    "cloud.google.com/gke-accelerator",
+    "cloud.google.com/gke-tpu-accelerator",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "karpenter.k8s.aws/instance-accelerator-name",
+    "amd.com/gpu.device-id",
+    "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/instance-type",
+)
+MEMORY_LABELS = ("nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory", "amd.com/gpu.vram")
+# `${X}` where no shell runs: envsubst or a GitOps controller fills it in before the file is applied.
+_UNRENDERED = re.compile(r"(?<!\$)\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?[-=?+][^{}]*)?\}")
+_REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod as its object, chart or operator makes it.
+
+    `size`: pods of one replica, where several work together.  `hosts`: None asks for the Services that select `labels`.
+    `engine`: what the container runs where no command says so.  `env`: what the controller sets.
+    """
+
+    item: Item
+    spec: Map
+    workload: str
+    place: Span
+    labels: Mapping[str, str] = field(default_factory=dict)
+    carrier: str = "kubernetes"
+    unit: str | None = None
+    hosts: tuple[str, ...] | None = None
+    replicas: Value[int] | None = None
+    size: Value[int] | None = None
+    gpus: Value[int] | None = None
+    products: tuple[Product, ...] = ()
+    engine: str | None = None
+    env: Mapping[str, Text] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@quantity(
+    "group_gpus",
+    unit="count",
+    formula="gpus of a pod x pods of a group",
+    source="kubernetes-sigs/lws@060ab4da:api/leaderworkerset/v1/leaderworkerset_types.go#L67-75",
+)
+def group_gpus(gpus: int, size: int) -> int:
+    """Devices that one replica has over all its pods."""
+    return gpus * size
+
+
+def processes(pod: Pod, cluster: Cluster) -> Iterator[Process]:
+    """Every engine that the containers of a pod start."""
+    for section in ("initContainers", "containers"):
+        for container in (pod.spec.list(section) or List((), pod.place)).maps():
+            yield from of_container(pod, container, cluster)
+
+
+def of_container(pod: Pod, container: Map, cluster: Cluster) -> Iterator[Process]:
+    command, args = container.get("command"), container.get("args")
+    image = image_of(container)
+    if command is None and args is None and image is None and pod.engine is None:
+        return
+    env, env_open = environment(container, pod.item, cluster, pod.env)
+    words, openings = arguments(command, env)
+    more, later = arguments(args, env)
+    if command is None and pod.engine is not None:
+        start = image.span if image is not None else pod.place
+        words = [*started(pod.engine, start)]
+    openings += [replace(opening, index=opening.index + len(words)) for opening in later]
+    words += more
+    if invocation(words) is None:
+        words = [unrendered(word) for word in words]
+    place = container.scalar("name")
+    launch = Launch(
+        words=tuple(words),
+        entrypoint=command is None and pod.engine is None,
+        image=unrendered(image) if image is not None else None,
+        env=env,
+        env_open=tuple(env_open),
+        open=tuple(openings),
+        place=place.span if place else container.span,
+    )
+    site = site_of(pod, container, cluster)
+    for line in told(launches(launch)):
+        yield Process(site, line)
+
+
+def image_of(container: Map) -> Text | None:
+    """`image: name`, or the `repository` and `tag` that charts write."""
+    node = container.get("image")
+    if not isinstance(node, Map):
+        return container.text("image")
+    return joined_image(node.text("repository") or node.text("name"), node.text("tag") or node.text("digest"), node)
+
+
+def joined_image(repository: Text | None, tag: Text | None, node: Node) -> Text | None:
+    if repository is None:
+        return None
+    registry = node.text("registry") if isinstance(node, Map) else None
+    if registry is not None and registry.value:
+        repository = Text.join((registry, Text.at("/", registry.span), repository))
+    if tag is None or not tag.value:
+        return repository
+    colon = Text.at("@" if tag.value.startswith("sha256:") else ":", tag.span)
+    return Text.join((repository, colon, tag))
+
+
+def unrendered(text: Text) -> Text:
+    """The text with `${X}` as holes: outside a shell nobody expands it, so a template is meant."""
+    if "${" not in text.value:
+        return text
+    parts, at = [], 0
+    for match in _UNRENDERED.finditer(text.value):
+        name = match["name"]
+        span = text.slice(*match.span()).span
+        hole = Text.unknown(span, f"{match[0]} is filled in before this file is applied", f"the value of {name}")
+        parts += [text.slice(at, match.start()), hole]
+        at = match.end()
+    return Text.join((*parts, text.slice(at))) if parts else text
+
+
+def arguments(node: object, env: Mapping[str, Text]) -> tuple[list[Text], list[Opening]]:
+    """The items of `command` or `args` after the kubelet's `$(VAR)`; unseen items are openings."""
+    words: list[Text] = []
+    openings: list[Opening] = []
+    if isinstance(node, Opaque):
+        return [], [Opening(0, node.span, node.reason, node.supply)]
+    if isinstance(node, Scalar) and node.tag != "null":
+        return [kubelet_expand(node.text, env)], []
+    if not isinstance(node, List):
+        return [], []
+    for item in node:
+        if isinstance(item, Scalar):
+            words.append(kubelet_expand(item.text, env) if item.text.value else item.text)
+        else:
+            reason = item.reason if isinstance(item, Opaque) else "an argument that is no text"
+            openings.append(Opening(len(words), item.span, reason))
+    openings += [Opening(len(words), each.span, each.reason, each.supply) for each in node.open]
+    return words, openings
+
+
+def environment(
+    container: Map, near: Item, cluster: Cluster, given: Mapping[str, Text] | None = None
+) -> tuple[dict[str, Text], list[Opening]]:
+    """A container's environment: `envFrom` first, then `env` in order, values after the kubelet's `$(VAR)` of earlier ones."""
+    env: dict[str, Text] = dict(given or {})
+    open_: list[Opening] = []
+    for each in (container.list("envFrom") or List((), container.span)).maps():
+        name = each.string("configMapRef", "name")
+        data = cluster.config_map(name, near)
+        if data is None:
+            open_.append(Opening(0, each.span, "an environment that is not in these files"))
+            continue
+        prefix = each.string("prefix") or ""
+        for entry in data:
+            if isinstance(entry.value, Scalar):
+                env[prefix + entry.key.value] = unrendered(entry.value.text.seen_from(each.span))
+    node = container.get("env")
+    if isinstance(node, List):
+        for variable in node.maps():
+            _set(env, variable, near, cluster)
+        open_ += [Opening(0, each.span, each.reason, each.supply) for each in node.open]
+    elif isinstance(node, Map):
+        _set_all(env, node, near, cluster)
+    elif isinstance(node, Opaque):
+        open_.append(Opening(0, node.span, node.reason))
+    return env, open_
+
+
+def _set(env: dict[str, Text], variable: Map, near: Item, cluster: Cluster) -> None:
+    name = variable.string("name")
+    if name is None:
+        return
+    value = variable.text("value")
+    env[name] = (
+        unrendered(kubelet_expand(value, env)) if value is not None else _value_from(variable, name, near, cluster)
+    )
+
+
+def _set_all(env: dict[str, Text], node: Map, near: Item, cluster: Cluster) -> None:
+    """Charts and operators that write `env` as a mapping."""
+    for entry in node:
+        name, value = entry.key.value, entry.value
+        if isinstance(value, Scalar):
+            env[name] = unrendered(kubelet_expand(value.text, env)) if value.text.value else value.text
+        elif isinstance(value, Map):
+            text = value.text("value")
+            env[name] = text if text is not None else _value_from(value, name, near, cluster)
+        else:
+            env[name] = Text.unknown(value.span, "set from elsewhere", f"the value of {name}")
+
+
+def _value_from(variable: Map, name: str, near: Item, cluster: Cluster) -> Text:
+    reference = variable.map("valueFrom", "configMapKeyRef") or variable.map("configMapKeyRef")
+    if reference is not None:
+        key = reference.string("key")
+        data = cluster.config_map(reference.string("name"), near)
+        value = data.text(key) if data is not None and key else None
+        if value is not None:
+            return unrendered(value.seen_from(variable.span))
+    if "value" in variable and variable.get("valueFrom") is None and isinstance(variable.get("value"), Scalar):
+        return Text("", (), (), variable.span)
+    return Text.unknown(variable.span, f"{name} is set from a place that is not in these files", f"the value of {name}")
+
+
+def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
+    limits = container.map("resources", "limits")
+    requests = container.map("resources", "requests")
+    place = container.scalar("name")
+    ports = ports_of(container)
+    services = () if pod.hosts is not None else cluster.services(pod.labels, pod.item)
+    hosts = tuple(name for each in services if (name := each.string("metadata", "name")))
+    data: dict[str, Any] = {
+        "service_links": pod.spec.string("enableServiceLinks") != "false",
+        "services": hosts,
+        "service_ports": tuple(number for each in services for number in _service_ports(each, ports)),
+        "mig": _mig(limits, requests),
+        **pod.data,
+    }
+    if cluster.overlay:
+        data["identity"] = f"{pod.item.path}@{cluster.overlay}"
+    if pod.size is not None:
+        data["group_size"] = pod.size
+    gpus = gpus_of(limits, requests)
+    gpus = pod.gpus if gpus is None else gpus
+    if gpus is not None and pod.size is not None:
+        gpus = group_gpus(gpus, pod.size)
+    name = container.string("name") or "container"
+    return Site(
+        carrier=pod.carrier,
+        unit=pod.unit or unit(pod.item),
+        name=f"{pod.workload}/{name}",
+        place=place.span if place else pod.place,
+        labels=pod.labels,
+        hosts=hosts if pod.hosts is None else pod.hosts,
+        ports=ports,
+        replicas=pod.replicas,
+        gpus=gpus,
+        product=(*products_of(pod.spec), *pod.products),
+        memory_limit=quantity_of(limits.get("memory") if limits else None),
+        shared_memory=_shared_memory(pod.spec, container),
+        host_ipc=pod.spec.string("hostIPC") == "true",
+        data=data,
+    )
+
+
+def ports_of(container: Map) -> dict[str, Fact[int]]:
+    ports: dict[str, Fact[int]] = {}
+    for port in (container.list("ports") or List((), container.span)).maps():
+        number = port.text("containerPort")
+        if number is not None and number.value.isdigit():
+            ports[port.string("name") or number.value] = Fact(int(number.value), Written(number.span, number.via))
+    return ports
+
+
+def _service_ports(service: Map, ports: Mapping[str, Fact[int]]) -> Iterator[int]:
+    """The ports of a Service that lead to one of the container's, or may."""
+    numbers = {str(fact.value) for fact in ports.values()}
+    for port in (service.list("spec", "ports") or List((), service.span)).maps():
+        number = port.string("port")
+        target = port.string("targetPort") or number
+        if number is not None and number.isdigit() and (not ports or target in numbers or target in ports):
+            yield int(number)
+
+
+def count_of(node: Node | None, missing: str, supply: str) -> Value[int] | None:
+    """A whole number as written; None where nothing stands there."""
+    if node is None or (isinstance(node, Scalar) and node.tag == "null"):
+        return None
+    if isinstance(node, Scalar) and node.value.isdigit():
+        return Fact(int(node.value), Written(node.text.span, node.text.via))
+    return Unknown(missing, f"{missing} is filled in elsewhere", supply)
+
+
+def gpus_of(limits: Map | None, requests: Map | None) -> Value[int] | None:
+    for section in (limits, requests):
+        for entry in section or ():
+            if entry.key.value.strip() in GPU_RESOURCES:
+                return quantity_of(entry.value)
+    return None
+
+
+def _mig(limits: Map | None, requests: Map | None) -> Text | None:
+    for section in (limits, requests):
+        for entry in section or ():
+            if entry.key.value.startswith("nvidia.com/mig-"):
+                return entry.key.text
+    return None
+
+
+def quantity_of(node: object) -> Value[int] | None:
+    if node is None or (isinstance(node, Scalar) and node.tag == "null"):
+        return None
+    if isinstance(node, Scalar) and node.text.known:
+        number = parse_quantity(node.value)
+        if number is not None:
+            return Fact(number, Written(node.text.span, node.text.via))
+    return Unknown("resources", "a quantity that is filled in elsewhere", "a literal quantity")
+
+
+def products_of(spec: Map) -> Iterator[Product]:
+    """What names a device: node selectors, and required node affinity with one value."""
+    labels: dict[str, Text] = {}
+    for entry in spec.map("nodeSelector") or ():
+        if isinstance(entry.value, Scalar):
+            labels[entry.key.value] = entry.value.text
+    terms = spec.list(*_REQUIRED) or spec.list("nodeSelectorTerms")
+    if terms is not None and len(terms.items) == 1 and isinstance(terms.items[0], Map):
+        for expression in (terms.items[0].list("matchExpressions") or List((), spec.span)).maps():
+            values = expression.list("values")
+            if expression.string("operator") == "In" and values and len(values.items) == 1:
+                value, key = values.items[0], expression.string("key")
+                if isinstance(value, Scalar) and key:
+                    labels.setdefault(key, value.text)
+    for key in (*PRODUCT_LABELS, *MEMORY_LABELS):
+        if key in labels and HOLE not in labels[key].value:
+            yield Product(key, labels[key])
+
+
+def _shared_memory(spec: Map, container: Map) -> Value[int] | None:
+    """Bytes of a memory-backed `/dev/shm`; None where nothing is mounted there."""
+    for mount in (container.list("volumeMounts") or List((), container.span)).maps():
+        if mount.string("mountPath") not in ("/dev/shm", "/dev/shm/"):
+            continue
+        for volume in (spec.list("volumes") or List((), spec.span)).maps():
+            if volume.string("name") == mount.string("name"):
+                size = quantity_of(volume.get("emptyDir", "sizeLimit"))
+                return size or Fact(0, Assumed("a mounted /dev/shm without sizeLimit takes half of the node's memory"))
+        return Unknown("shared_memory", "the volume at /dev/shm is not in these files", "the volume's definition")
+    return None
+
+
+def labels_of(node: Map | None) -> dict[str, str]:
+    return texts(node)
