@@ -14,8 +14,8 @@ from kvlint.subjects import Admission, Problem, Process
 
 # In the order in which they are asked; a document may be claimed by several.
 MODULES: dict[str, tuple[str, ...]] = {
-    "yaml": ("kubernetes", "compose", "llama_swap"),
-    "json": ("kubernetes", "compose"),
+    "yaml": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray"),
+    "json": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray"),
     "shell": ("shell",),
 }
 
@@ -93,7 +93,7 @@ def _add(found: Findings, names: Names, each: Finding) -> None:
     if isinstance(each, Process):
         path = each.site.place.path
         found.recognized.add(path)
-        found.processes.append((names.unique(path, each.site.name), each))
+        found.processes.append((names.unique(each.site.data.get("identity", path), each.site.name), each))
     elif isinstance(each, Admission):
         found.recognized.add(each.place.path)
         each.id = names.unique(each.place.path, f"{each.system}:{each.name}")
