@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from kvlint.carriers.registry import Findings, find
 from kvlint.coefficients import Coefficients
@@ -18,15 +19,27 @@ from kvlint.servers import Surroundings, build
 from kvlint.source import Source
 from kvlint.subjects import Server, ServerGroup
 
+if TYPE_CHECKING:
+    from kvlint.baseline import Baseline
+    from kvlint.ruleset.load import Rule
+    from kvlint.since import Past
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a run is asked to report."""
+    """What a run is asked to report.
+
+    `since`: only what is new since a revision, or touched by a change.  `deletions`: with `focus_only`, what is new since then is
+    in focus too.  `baseline`: findings that are accepted for now.
+    """
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     strict_facts: bool = False
     focus_only: bool = False
+    since: Past | None = None
+    deletions: Past | None = None
+    baseline: Baseline | None = None
 
 
 @dataclass(slots=True)
@@ -51,11 +64,23 @@ def evaluate(project: Project) -> Evaluation:
     found = find(project)
     coefficients = Coefficients(project.config)
     around = Surroundings(project, Models(project), coefficients)
-    groups = [group for identity, process in found.processes if (group := build(process, identity, around))]
+    groups = list(_built(found, around))
     chain = connect(groups, found.admissions)
     for group in groups:
         _settle(group, chain, coefficients)
     return Evaluation(project, found, groups, chain, coefficients)
+
+
+def _built(found: Findings, around: Surroundings) -> Iterator[ServerGroup]:
+    """Each process's server; a failure of ours in one never loses the others."""
+    for identity, process in found.processes:
+        try:
+            group = build(process, identity, around)
+        except Exception as error:
+            found.internal.append(f"{identity}: {type(error).__name__}: {error}")
+            continue
+        if group is not None:
+            yield group
 
 
 def _settle(group: ServerGroup, chain: Chain, coefficients: Coefficients) -> None:
@@ -73,39 +98,89 @@ def _settle(group: ServerGroup, chain: Chain, coefficients: Coefficients) -> Non
 def report(evaluation: Evaluation, options: Options) -> Report:
     """Judge the rules and keep what the run is asked for."""
     from kvlint import suppress
-    from kvlint.ruleset.run import lint, run
+    from kvlint.ruleset.diagnose import numbered
+    from kvlint.ruleset.run import lint
 
     project = evaluation.project
-    rules = suppress.selected(project.config, options.select, options.ignore)
-    findings, unchecked = run(evaluation, rules)
+    rules = _rated(suppress.selected(project.config, options.select, options.ignore), project.config.severity)
+    findings, every = _judged(evaluation, rules)
     findings, suppressed, known = suppress.apply(evaluation, findings)
     findings += lint(evaluation, known, rules)
-    result = Report(
-        findings=[each for each in findings if _in_focus(project, each)],
-        unchecked=list(dict.fromkeys(each for each in unchecked if _unchecked_in_focus(project, each))),
-        not_understood=[each for each in project.not_understood if project.in_focus(each.path)],
-        groups=[group for group in evaluation.groups if _group_in_focus(project, group)],
-        admissions=[each for each in evaluation.findings.admissions if project.in_focus(each.place.path)],
+    unchecked = list(dict.fromkeys(every))
+    if options.strict_facts:
+        findings += numbered(_strict(unchecked, evaluation))
+    if options.baseline is not None:
+        findings, accepted = options.baseline.apply(findings, {rule.name for rule in rules})
+        suppressed += accepted
+    return Report(
+        findings=sorted((each for each in findings if _shown(each, project, options)), key=_place),
+        unchecked=[each for each in unchecked if _unchecked_in_focus(project, each, options)],
+        not_understood=[each for each in project.not_understood if _within(project, each.path, options)],
+        groups=[group for group in evaluation.groups if _group_in_focus(project, group, options)],
+        admissions=[each for each in evaluation.findings.admissions if _within(project, each.place.path, options)],
         files_read=project.read,
         files_recognized=len(evaluation.findings.recognized),
         suppressed=suppressed,
         internal=evaluation.findings.internal,
     )
-    if options.strict_facts:
-        result.findings += _strict(result.unchecked, evaluation)
-    return result
 
 
-def _in_focus(project: Project, finding: Diagnostic) -> bool:
-    return any(project.in_focus(span.path) for span in finding.spans())
+def _judged(evaluation: Evaluation, rules: list[Rule]) -> tuple[list[Diagnostic], list[Unchecked]]:
+    """What the rules say; where one fails, by a fault of ours, what the others say."""
+    from kvlint.ruleset.run import run
+
+    try:
+        return run(evaluation, rules)
+    except Exception as error:
+        if len(rules) == 1:
+            evaluation.findings.internal.append(f"{rules[0].name}: {type(error).__name__}: {error}")
+            return [], []
+    parts = [_judged(evaluation, [rule]) for rule in rules]
+    return [each for found, _ in parts for each in found], [each for _, missing in parts for each in missing]
 
 
-def _group_in_focus(project: Project, group: ServerGroup) -> bool:
-    return project.in_focus(group.first.program.path) or project.in_focus(group.id.partition("#")[0])
+def _rated(rules: Iterable[Rule], severity: Mapping[str, str]) -> list[Rule]:
+    """The rules with the project's own severities, of a rule, of its theme or of `all`; caps are still set by doubt.
+
+    A rule that is only a warning where a decisive value is a default or assumed stays so: that is doubt as well.
+    """
+    from kvlint.ruleset.load import UNDECIDED, Choice
+
+    rated = []
+    for rule in rules:
+        chosen = severity.get(rule.name, severity.get(rule.theme, severity.get("all")))
+        if chosen == "error" and any(choice.what == UNDECIDED for choice in rule.severity):
+            chosen = UNDECIDED
+        if chosen != "off":
+            rated.append(rule if chosen is None else replace(rule, severity=(Choice(chosen),)))
+    return rated
 
 
-def _unchecked_in_focus(project: Project, each: Unchecked) -> bool:
-    return each.server is None or project.in_focus(each.server.partition("#")[0])
+def _shown(finding: Diagnostic, project: Project, options: Options) -> bool:
+    if options.since is not None and not options.since.shows(finding):
+        return False
+    if options.deletions is not None and options.deletions.lacks(finding):
+        return True
+    return any(_within(project, span.path, options) for span in finding.spans())
+
+
+def _place(finding: Diagnostic) -> tuple[str, int, str, str]:
+    return finding.path, finding.span.start, finding.rule, finding.message
+
+
+def _within(project: Project, path: str, options: Options) -> bool:
+    """Whether a path is in focus; with `focus_only`, an empty focus holds nothing."""
+    return project.in_focus(path) and bool(project.focus or not options.focus_only)
+
+
+def _group_in_focus(project: Project, group: ServerGroup, options: Options) -> bool:
+    return any(_within(project, path, options) for path in (group.first.program.path, group.id.partition("#")[0]))
+
+
+def _unchecked_in_focus(project: Project, each: Unchecked, options: Options) -> bool:
+    if each.server is None:
+        return bool(project.focus or not options.focus_only)
+    return _within(project, each.server.partition("#")[0], options)
 
 
 def _strict(unchecked: Iterable[Unchecked], evaluation: Evaluation) -> Iterator[Diagnostic]:
@@ -150,5 +225,3 @@ def unknown_inputs(server: Server) -> dict[str, str]:
         if isinstance(value, Unknown):
             found.setdefault(value.missing, f"{value.reason}; {value.supply}")
     return found
-
-

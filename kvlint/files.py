@@ -139,3 +139,26 @@ class Overlay:
 
     def exists(self, path: str) -> bool:
         return path in self.contents or self.below.exists(path)
+
+
+def encode_like(data: bytes, text: str) -> bytes:
+    """`text` in the encoding of `data`, with its byte-order mark."""
+    if data.startswith(b"\xff\xfe"):
+        return data[:2] + text.encode("utf-16-le")
+    if data.startswith(b"\xfe\xff"):
+        return data[:2] + text.encode("utf-16-be")
+    mark = b"\xef\xbb\xbf"
+    return (mark if data.startswith(mark) else b"") + text.encode("utf-8")
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write all of a file or nothing: a new one takes the old one's place, behind a symbolic link too, with its mode."""
+    target = Path(os.path.realpath(path))
+    fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        fresh.write_bytes(data)
+        if target.exists():
+            fresh.chmod(stat.S_IMODE(target.stat().st_mode))
+        os.replace(fresh, target)
+    finally:
+        fresh.unlink(missing_ok=True)
