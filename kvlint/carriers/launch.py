@@ -54,6 +54,9 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
         return
     from kvlint.carriers import wrappers
 
+    if launch.entrypoint and (not launch.words or launch.words[0].value.startswith("-")):
+        yield from _of_build(_line(launch))
+        return
     if not launch.words:
         return
     script = wrappers.nested(launch.words, launch.env) if depth < MAX_NESTING else None
@@ -79,6 +82,21 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
         yield line
     elif deeper:
         yield from _followed(launch, line, depth)
+    elif line.program is None:
+        yield from _of_build(line)
+
+
+def _of_build(line: CommandLine) -> Iterator[CommandLine]:
+    """An image outside the engines' own repositories, where its name or its arguments plainly are one engine's."""
+    from kvlint.carriers.arguments import build_of, started, whose
+
+    engine = (build_of(line.image.value) if line.image is not None else None) or whose(line.args)
+    place = line.image.span if line.image is not None else line.args[0].span if line.args else None
+    words = started(engine, place) if engine is not None and place is not None else ()
+    if words:
+        before = len(words) - 1
+        moved = tuple(replace(opening, index=opening.index + before) for opening in line.open)
+        yield replace(line, program=words[0], args=(*words[1:], *line.args), open=moved)
 
 
 def of_script(script: Script, launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
