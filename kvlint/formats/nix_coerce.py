@@ -211,11 +211,11 @@ def equal(ev: Evaluator, left: Thunk, right: Thunk, span: Span) -> bool:
     ev.spend(1)
     if isinstance(a, (Int, Float)) and isinstance(b, (Int, Float)):
         return _same_number(a, b)
-    if isinstance(a, (Closure, Primitive)) or isinstance(b, (Closure, Primitive)):
+    if isinstance(a, (Closure, Primitive)) and isinstance(b, (Closure, Primitive)):
         raise Stuck(Opaque(span, "functions are compared"))
     if kind_of(a) == "unknown" or kind_of(b) == "unknown" or isinstance(a, Script) or isinstance(b, Script):
         raise Stuck(Opaque(span, "what is compared is not known"))
-    if type(a) is not type(b):
+    if type(a) is not type(b) and kind_of(a) != kind_of(b):
         ev.whole(left)
         ev.whole(right)
         return False

@@ -28,6 +28,7 @@ from kvlint.formats.nix_values import (
     hole,
     kind_of,
     map_chars,
+    one_word,
 )
 from kvlint.source import Span, Text
 from kvlint.tree import Opaque
@@ -91,7 +92,7 @@ def optional_string(ev: Evaluator, span: Span, condition: Thunk, value: Thunk) -
 
 def shell_word(ev: Evaluator, span: Span, thunk: Thunk) -> Text:
     """`escapeShellArg`: one word; quoted where it must be."""
-    text = to_text(ev, ev.either(ev.force(thunk)), span, more=True, copy=False, thunk=thunk)
+    text = one_word(to_text(ev, ev.either(ev.force(thunk)), span, more=True, copy=False, thunk=thunk))
     if _SHELL_SAFE.match(text.value):
         return text
     inner = replaced(ev, span, text, [("'", Text.at("'\\''", span))])
@@ -128,7 +129,7 @@ def escape_systemd_arg(ev: Evaluator, span: Span, value: Thunk) -> Text:
     found = ev.either(ev.force(value))
     if isinstance(found, (Bool, Null, Items)):
         raise failed(span, f"a {kind_of(found)} cannot be an argument of a unit's command")
-    text = to_text(ev, found, span, more=True, copy=True, thunk=value)
+    text = one_word(to_text(ev, found, span, more=True, copy=True, thunk=value))
     quoted = to_json(ev, span, done(Str(text), span))
     assert isinstance(quoted, Str)
     return replaced(ev, span, quoted.text, [("%", Text.at("%%", span)), ("$", Text.at("$$", span))])

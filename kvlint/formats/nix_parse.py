@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from kvlint.formats.nix_names import undefined
 from kvlint.formats.nix_syntax import (
     Apply,
     Assert,
@@ -60,7 +61,10 @@ def _parser() -> Parser:
 
 @lru_cache(maxsize=64)
 def parse(source: Source) -> File:
-    """The syntax of a file, remembered for as long as it is one of the last that were read.  Files over `MAX_SIZE` characters are a problem and nothing else."""
+    """The syntax of a file, remembered while it is one of the last that were read.
+
+    A file of more than `MAX_SIZE` characters is a problem and nothing else.
+    """
     if len(source.text) > MAX_SIZE:
         return File(source, None, (), (Problem(source.span(0, 0), "the file is too large"),))
     tree = _parser().parse(source.text.encode("utf-8", "surrogatepass"))
@@ -69,6 +73,8 @@ def parse(source: Source) -> File:
         root = reader.file(tree.root_node)
     except RecursionError:
         return File(source, None, (), (Problem(source.span(0, 0), f"the file is {_TOO_DEEP}"),))
+    if root is not None and not reader.problems:
+        reader.problems += undefined(root)
     comments = tuple(sorted(reader.comments, key=lambda comment: comment.span.start))
     return File(source, root, comments, tuple(reader.problems))
 
@@ -259,6 +265,9 @@ class _Reader:
                 parts.append(self.interpolation(kid))
             elif kid.type == "path_fragment":
                 parts.append(Text.of(self.source, *self.place(kid)))
+        written = self.source.text[start:end]
+        if "//" in written.split("${")[0] or written.endswith("/"):
+            return self.bad(node, "the path has an empty step")
         return PathLiteral(self.source, start, end, tuple(parts))
 
     def search_path(self, node: Node) -> Expr:
@@ -276,19 +285,26 @@ class _Reader:
         return Key(span, None, inner)
 
     def keys(self, node: Node) -> tuple[Key, ...]:
+        """The steps of an attribute path; none where it is broken."""
+        if node.has_error and self.broken(node):
+            return ()
         return tuple(self.key(kid) for kid in self.kids(node) if kid.type != "ERROR")
 
     def select(self, node: Node) -> Expr:
         kids = self.kids(node)
         default = self.expr(kids[2]) if len(kids) > 2 else None
-        return Select(self.source, *self.place(node), self.expr(kids[0]), self.keys(kids[1]), default)
+        path = self.keys(kids[1])
+        if not path:
+            return self.bad(node, _BROKEN)
+        return Select(self.source, *self.place(node), self.expr(kids[0]), path, default)
 
     def has_attr(self, node: Node) -> Expr:
         kids = self.kids(node)
         if kids[0].type == node.type:
             self.problems.append(Problem(self.span(node), "? cannot be chained"))
             return self.bad(node, "? cannot be chained")
-        return HasAttr(self.source, *self.place(node), self.expr(kids[0]), self.keys(kids[1]))
+        path = self.keys(kids[1])
+        return HasAttr(self.source, *self.place(node), self.expr(kids[0]), path) if path else self.bad(node, _BROKEN)
 
     def apply(self, node: Node) -> Expr:
         kids = self.kids(node)
@@ -400,6 +416,8 @@ class _Reader:
             value = self.bad(node, _BROKEN) if broken or len(sound) < 2 else self.expr(sound[1])
             if keys:
                 self.define(into, keys, value)
+            else:
+                into.open.append(self.bad(node, _BROKEN))
         elif node.type == "inherit" and sound:
             for key in self.keys(sound[-1]):
                 self.inherit(into, key, None)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from kvlint.formats.nix_evaluate import Evaluator
+from kvlint.formats.nix_names import below
 from kvlint.formats.nix_outside import SET_WRITERS, WRITERS
 from kvlint.formats.nix_sets import bindings
-from kvlint.formats.nix_syntax import Apply, AttrSet, Definition, Expr, Key, Lambda, Let, Select, Variable, With
+from kvlint.formats.nix_syntax import Apply, AttrSet, Expr, Lambda, Let, Select, Variable, With
 from kvlint.formats.nix_values import Outside, Scope, Stuck, Thunk, done
 from kvlint.source import Span
 
@@ -43,7 +43,7 @@ def _walk(ev: Evaluator, expr: Any, scope: Scope, seen: set[Span], depth: int) -
         return
     if isinstance(expr, Lambda):
         scope = _unknown_arguments(ev, expr, scope)
-    for child in _children(expr):
+    for child in below(expr):
         _walk(ev, child, scope, seen, depth + 1)
 
 
@@ -77,20 +77,3 @@ def _writer(expr: Apply) -> bool:
     if isinstance(head, Select) and head.path[-1].name is not None:
         name = head.path[-1].name.value
     return (name in WRITERS and arguments == 2) or (name in SET_WRITERS and arguments == 1)
-
-
-def _children(expr: Expr) -> list[Expr]:
-    """The expressions directly below one that binds no names."""
-    found: list[Expr] = []
-    stack: list[Any] = [getattr(expr, item.name) for item in fields(expr)]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, Expr):
-            found.append(value)
-        elif isinstance(value, (tuple, list)):
-            stack += value
-        elif isinstance(value, Key):
-            stack.append(value.dynamic)
-        elif isinstance(value, Definition):
-            stack.append(value.value)
-    return found

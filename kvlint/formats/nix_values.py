@@ -315,3 +315,11 @@ def map_chars(text: Text, change: Callable[[str], str]) -> Text:
         same = value[p.at : p.at + p.length] == text.value[p.at : p.at + p.length]
         pieces.append(p if same else Piece(p.at, p.length, p.span, False, p.via))
     return Text(value, tuple(pieces), text.holes, text.home)
+
+
+def one_word(text: Text) -> Text:
+    """A text that is quoted: what is unknown in it cannot be several words."""
+    if not text.holes:
+        return text
+    holes = tuple(Hole(gap.at, gap.span, gap.reason, gap.supply) for gap in text.holes)
+    return Text(text.value, text.pieces, holes, text.home)

@@ -10,7 +10,25 @@ import random
 from collections.abc import Callable
 
 NAMES = ["a", "b", "c", "d", "window", "port", "model", "x1", "foo-bar", "q'"]
-WORDS = ["vllm", "--port", "qwen3", "a b", "", "8080", "/models/x", "it's", "é", "$", "$$", "{x}", "\\n", "'", '"', "#", "\t"]
+WORDS = [
+    "vllm",
+    "--port",
+    "qwen3",
+    "a b",
+    "",
+    "8080",
+    "/models/x",
+    "it's",
+    "é",
+    "$",
+    "$$",
+    "{x}",
+    "\\n",
+    "'",
+    '"',
+    "#",
+    "\t",
+]
 
 
 class Generator:
@@ -45,7 +63,9 @@ class Generator:
         if kind == "int":
             return str(rand.choice([0, 1, 2, 3, 7, 64, 1024, 131072, rand.randrange(10**6), 2**40]))
         if kind == "float":
-            return rand.choice(["0.5", "1.5", "0.9", "2.25", ".25", "1.0e3", "12.", "0.0", f"{rand.randrange(1, 999)}.75"])
+            return rand.choice(
+                ["0.5", "1.5", "0.9", "2.25", ".25", "1.0e3", "12.", "0.0", f"{rand.randrange(1, 999)}.75"]
+            )
         if kind == "bool":
             return rand.choice(["true", "false"])
         if kind == "str":
@@ -75,9 +95,11 @@ class Generator:
                 lambda: self.with_(kind, depth),
                 lambda: self.called(kind, depth),
                 lambda: self.selected(kind, depth),
-                lambda: f"(if {self.of('bool', depth - 1)} then {self.of(kind, depth - 1)} else {self.of(kind, depth - 1)})",
+                lambda: (
+                    f"(if {self.of('bool', depth - 1)} then {self.of(kind, depth - 1)} else {self.of(kind, depth - 1)})"
+                ),
                 lambda: f"(assert {self.of('bool', 0)} || true; {self.of(kind, depth - 1)})",
-                lambda: f"(builtins.head [ {self.group(kind, depth - 1)} (throw \"not needed\") ])",
+                lambda: f'(builtins.head [ {self.group(kind, depth - 1)} (throw "not needed") ])',
             ]
         )
 
@@ -131,9 +153,9 @@ class Generator:
                 f"(({name}: {body}) {argument})",
                 f"(({{ {name} }}: {body}) {{ {name} = {argument}; }})",
                 f"(({{ {name} ? {default}, ... }}: {body}) {{ }})",
-                f"(({{ {name} ? throw \"no\", ... }}@all: {body}) {{ {name} = {argument}; more = 1; }})",
+                f'(({{ {name} ? throw "no", ... }}@all: {body}) {{ {name} = {argument}; more = 1; }})',
                 f"((all@{{ {name}, ... }}: {body}) ({{ {name} = 0; }} // {{ {name} = {argument}; }}))",
-                f"((ignored: {name}: {body}) (throw \"not needed\") {argument})",
+                f'((ignored: {name}: {body}) (throw "not needed") {argument})',
             ]
         )
 
@@ -165,7 +187,9 @@ class Generator:
                 lambda: f"(builtins.foldl' (x: y: x {rand.choice(['+', '-'])} y) 0 {self.group('ints', depth)})",
                 lambda: f"(builtins.elemAt ({self.of('ints', depth)} ++ [ 5 6 ]) {rand.randrange(2)})",
                 lambda: f"(builtins.{rand.choice(['floor', 'ceil'])} {self.group('float', depth)})",
-                lambda: f"(builtins.{rand.choice(['add', 'sub', 'mul', 'bitAnd', 'bitOr', 'bitXor'])} {self.group('int', depth)} {self.group('int', depth)})",
+                lambda: (
+                    f"(builtins.{rand.choice(['add', 'sub', 'mul', 'bitAnd', 'bitOr', 'bitXor'])} {self.group('int', depth)} {self.group('int', depth)})"
+                ),
                 lambda: f"(builtins.fromJSON {self.quoted(str(rand.randrange(-50, 10**6)))})",
                 lambda: f"(builtins.compareVersions {self.version()} {self.version()})",
                 lambda: f"(builtins.length (builtins.attrNames {self.group('set', depth)}))",
@@ -197,10 +221,16 @@ class Generator:
                 lambda: self.indented(depth),
                 lambda: f"(toString {self.group(scalar, depth)})",
                 lambda: f"(builtins.concatStringsSep {self.atom('str')} {self.group('strs', depth)})",
-                lambda: f"(builtins.substring {self.random.randrange(5)} {self.random.randrange(-1, 6)} \"llama-server\")",
-                lambda: f"(builtins.replaceStrings [ \"a\" \"l\" \" \" ] [ \"b\" \"LL\" \"_\" ] {self.group('str', depth)})",
-                lambda: f"(builtins.toJSON {self.group(self.random.choice(['int', 'str', 'ints', 'strs', 'set', 'bool']), depth)})",
-                lambda: f"(builtins.typeOf {self.group(self.random.choice(['int', 'str', 'set', 'ints', 'bool', 'float']), depth)})",
+                lambda: (
+                    f'(builtins.substring {self.random.randrange(5)} {self.random.randrange(-1, 6)} "llama-server")'
+                ),
+                lambda: f'(builtins.replaceStrings [ "a" "l" " " ] [ "b" "LL" "_" ] {self.group("str", depth)})',
+                lambda: (
+                    f"(builtins.toJSON {self.group(self.random.choice(['int', 'str', 'ints', 'strs', 'set', 'bool']), depth)})"
+                ),
+                lambda: (
+                    f"(builtins.typeOf {self.group(self.random.choice(['int', 'str', 'set', 'ints', 'bool', 'float']), depth)})"
+                ),
                 lambda: "(baseNameOf " + self.random.choice(["/a/b.c", '"x/y/"', '"z"']) + ")",
             ]
         )
@@ -213,7 +243,9 @@ class Generator:
         lines = []
         for _ in range(self.random.randrange(1, 5)):
             indent = " " * self.random.choice([0, 2, 4, 4, 6])
-            text = self.random.choice(["", "serve", "''${X}", "'''", "''\\n", "$$", "a  b", "\t", "'x'", "''\\\\", "  "])
+            text = self.random.choice(
+                ["", "serve", "''${X}", "'''", "''\\n", "$$", "a  b", "\t", "'x'", "''\\\\", "  "]
+            )
             hole = f"${{{self.of('str', depth)}}}" if self.chance(3) else ""
             lines.append(indent + self.random.choice([text + hole, hole + text]))
         start = self.random.choice(["\n", " \n", "", " "])
@@ -234,7 +266,9 @@ class Generator:
                 lambda: f"({self.group('set', depth)} ? {self.random.choice(NAMES)})",
                 lambda: f"(builtins.elem {self.group('int', depth)} {self.group('ints', depth)})",
                 lambda: f"(builtins.{self.random.choice(['any', 'all'])} (x: x > 3) {self.group('ints', depth)})",
-                lambda: f'({self.of("bool", depth)} || (throw "maybe"))' if self.chance(3) else '(false && (throw "no"))',
+                lambda: (
+                    f'({self.of("bool", depth)} || (throw "maybe"))' if self.chance(3) else '(false && (throw "no"))'
+                ),
             ]
         )
 
@@ -262,7 +296,7 @@ class Generator:
                 lambda: f"[ {items} ]",
                 lambda: f"({self.of('strs', depth)} ++ {self.of('strs', depth)})",
                 lambda: f"(map toString {self.group('ints', depth)})",
-                lambda: f"(map (x: \"--${{x}}\") {self.group('strs', depth)})",
+                lambda: f'(map (x: "--${{x}}") {self.group("strs", depth)})',
                 lambda: f"(builtins.attrNames {self.group('set', depth)})",
                 lambda: f"(builtins.sort builtins.lessThan {self.group('strs', depth)})",
                 lambda: f"(builtins.splitVersion {self.version()})",
@@ -276,11 +310,13 @@ class Generator:
                 lambda: self.recursive(depth),
                 lambda: f"({self.of('set', depth)} // {self.of('set', depth)})",
                 lambda: f"(builtins.mapAttrs (n: v: [ n v ]) {self.group('set', depth)})",
-                lambda: f"(builtins.removeAttrs {self.group('set', depth)} [ \"a\" \"b\" ])",
+                lambda: f'(builtins.removeAttrs {self.group("set", depth)} [ "a" "b" ])',
                 lambda: f"(builtins.intersectAttrs {self.group('set', depth)} {self.group('set', depth)})",
-                lambda: f"{{ a.b = {self.of('int', depth)}; a.c.d = {self.of('str', depth)}; a.e = {self.of('set', depth)}; }}",
+                lambda: (
+                    f"{{ a.b = {self.of('int', depth)}; a.c.d = {self.of('str', depth)}; a.e = {self.of('set', depth)}; }}"
+                ),
                 lambda: f"{{ ${{{self.of('str', depth)}}} = {self.of('int', depth)}; ${{null}} = 1; }}",
-                lambda: f"(builtins.groupBy (x: if x > 5 then \"big\" else \"small\") {self.group('ints', depth)})",
+                lambda: f'(builtins.groupBy (x: if x > 5 then "big" else "small") {self.group("ints", depth)})',
                 lambda: f"(builtins.fromJSON (builtins.toJSON {self.group('set', depth)}))",
             ]
         )
