@@ -24,6 +24,8 @@ EXTENSIONS = {
     "bash": "shell",
     "zsh": "shell",
     "command": "shell",
+    "mk": "makefile",
+    "just": "justfile",
     "service": "systemd",
     "container": "systemd",
     "conf": "conf",
@@ -39,14 +41,19 @@ EXTENSIONS = {
 TEMPLATE_ENDINGS = (".example", ".sample", ".tpl", ".tmpl", ".template", ".in", ".j2", ".jinja", ".dist")
 _NAMES = re.compile(
     r"(?P<dockerfile>(?:docker|container)file(?:\..*)?)|(?P<modelfile>modelfile(?:[._-].*)?)|(?P<env>\.?env(?:\..*)?|.*\.env\..*)"
-    r"|(?P<shell>\.envrc|justfile|makefile|procfile)|(?P<caddy>caddyfile)",
+    r"|(?P<shell>\.envrc|\.(?:bash|zsh)(?:rc|env|_profile|_aliases)|\.z?profile)|(?P<makefile>(?:gnu)?makefile(?:\..*)?)"
+    r"|(?P<justfile>\.?justfile)|(?P<procfile>procfile(?:\..*)?)|(?P<caddy>caddyfile)",
     re.IGNORECASE,
 )
+_DROP_IN = re.compile(r"(?:.*/)?[^/]+\.(?:service|container)\.d/[^/]+\.conf")
+_SHEBANG = re.compile(r"#!.*?\b(?:nix-shell|(?:ba|da|k|mk|z|a)?sh)\b")
 
 
 @lru_cache(maxsize=4096)
 def kind_of(path: str) -> str | None:
     """The format by a file's name; None for a name that no format of ours has.  Files without an ending may be scripts."""
+    if _DROP_IN.fullmatch(path):
+        return "systemd"
     name = path.rpartition("/")[2]
     bare = name
     for ending in TEMPLATE_ENDINGS:
@@ -77,9 +84,9 @@ TEMPLATED = re.compile(r"\{\{|\{%")
 def parse(source: Source) -> Parsed | None:
     kind = kind_of(source.path) or "script"
     if kind == "script":
-        kind = "shell" if source.text.startswith("#!") and "sh" in source.text[:64].split("\n")[0] else ""
-        if not kind:
+        if not _SHEBANG.match(source.text[:128]):
             return None
+        kind = "shell"
     templated = kind == "yaml" and TEMPLATED.search(source.text) is not None
     return Parsed(source, kind, list(_documents(source, kind, templated)), templated)
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from kvlint import engines
 from kvlint.command import CommandLine, Opening, Pin, Wrapper
+from kvlint.formats.shell_text import where
 from kvlint.source import Span, Text
 
 if TYPE_CHECKING:
     from kvlint.formats.shell import Script
 
 MAX_NESTING = 4
+SCRIPT_ENDINGS = (".sh", ".bash", ".zsh", ".command")
 
 # The text of the script that a word names; None where it names none that is in view.
 Scripts = Callable[[Text], "Text | None"]
@@ -130,12 +132,42 @@ def _followed(launch: Launch, line: CommandLine, depth: int) -> Iterator[Command
     shell = invocation(line.words)
     name = shell.file if shell is not None else line.program
     text = launch.scripts(name) if name is not None else None
-    if text is None or name is None or text.home in launch.following:
+    if text is None or name is None:
+        yield from _passed_on(launch, line, depth)
+        return
+    if text.home in launch.following:
         return
     at = line.words.index(name)
     script = commands(text, line.env, positional=(name, *_spliced(line, at)))
-    inner = replace(_inside(launch, line), following=(*launch.following, text.home))
+    inner = _inside(launch, line)
+    passed = (*inner.wrappers, Wrapper(engines.basename(name.value), where(name)))
+    inner = replace(inner, wrappers=passed, following=(*launch.following, text.home))
     yield from of_script(script, inner, depth + 1)
+
+
+def _passed_on(launch: Launch, line: CommandLine, depth: int) -> Iterator[CommandLine]:
+    """`entrypoint.sh vllm serve …`: a script that is not in view and is given a command runs it, it is supposed."""
+    from kvlint.formats.shell import invocation, program_name
+
+    assert line.program is not None
+    name = program_name(line.program) or ""
+    if not name.endswith(SCRIPT_ENDINGS) or len(line.args) < 2:
+        return
+    inner = CommandLine(line.args[0], line.args[1:])
+    if invocation(line.args) is None and not engines.named_by(inner):
+        return
+    unseen = Opening(0, line.program.span, f"{name} may set variables", f"the script {name}")
+    known = _inside(launch, line)
+    moved = tuple(replace(opening, index=opening.index - 1) for opening in line.open if opening.index)
+    wrapper = Wrapper(name, line.program.span)
+    passed = replace(
+        known,
+        words=line.args,
+        open=moved,
+        env_open=(*known.env_open, unseen),
+        wrappers=(*known.wrappers, wrapper),
+    )
+    yield from launches(passed, depth + 1)
 
 
 def _inside(launch: Launch, line: CommandLine) -> Launch:

@@ -17,6 +17,13 @@ MODULES: dict[str, tuple[str, ...]] = {
     "yaml": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray"),
     "json": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray"),
     "shell": ("shell",),
+    "modelfile": ("modelfile",),
+    "systemd": ("systemd",),
+    "plist": ("launchd",),
+    "dockerfile": ("dockerfile",),
+    "procfile": ("procfile",),
+    "makefile": ("procfile",),
+    "justfile": ("procfile",),
 }
 
 
@@ -46,6 +53,7 @@ def find(project: Project) -> Findings:
     found.problems += project.unreadable
     for module, items in claimed.items():
         _collect(found, names, module, items, project)
+    _start_once(found)
     for path in project.seeds:
         _declare(found, path, project)
     found.processes.sort(key=lambda each: (each[1].site.place.path, each[1].site.place.start))
@@ -59,6 +67,22 @@ def _collect(found: Findings, names: Names, module: str, items: list[Item], proj
             _add(found, names, each)
     except Exception as error:
         found.internal.append(f"{module}: {type(error).__name__}: {error}")
+
+
+def _start_once(found: Findings) -> None:
+    """A script that something in view starts is that one's server, with its arguments, and none of its own besides."""
+    started = {
+        process.line.program.span
+        for _, process in found.processes
+        if process.line.program is not None and not process.site.data.get("alone")
+    }
+    found.processes = [
+        (identity, process)
+        for identity, process in found.processes
+        if not process.site.data.get("alone")
+        or process.line.program is None
+        or process.line.program.span not in started
+    ]
 
 
 def _declare(found: Findings, path: str, project: Project) -> None:

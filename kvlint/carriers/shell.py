@@ -1,14 +1,19 @@
-"""Shell scripts: every command that starts an engine, in the order of the script."""
+"""Shell scripts: every command that starts an engine, in the order of the script, and the files that the script writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from kvlint.carriers.base import Finding, Item, directory
+from kvlint.carriers.host import contained
 from kvlint.carriers.launch import Launch, of_script
+from kvlint.carriers.scripts import Files
+from kvlint.carriers.written import Writer, heredocs
+from kvlint.command import CommandLine
 from kvlint.formats import shell
+from kvlint.formats.shell import Script
 from kvlint.project import Project
-from kvlint.source import Text
+from kvlint.source import Span, Text
 from kvlint.subjects import Process, Site
 
 
@@ -19,25 +24,52 @@ class Shell:
         return item.kind == "shell"
 
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
+        files = Files(project)
         for item in items:
-            yield from _script(item)
+            script = shell.commands(Text.of(item.source, 0, len(item.source.text)))
+            yield from processes(script, item, files, stem(item.path))
+            writer = Writer(item.source, stem(item.path), f"host {directory(item.path)}", files)
+            yield from heredocs(script, writer)
 
 
 CARRIER = Shell()
 
 
-def _script(item: Item) -> Iterator[Finding]:
-    source = item.source
-    script = shell.commands(Text.of(source, 0, len(source.text)))
-    stem = item.path.rpartition("/")[2].partition(".")[0] or item.path
-    whole = source.span(0, len(source.text))
-    launch = Launch(words=(), place=whole, env={}, assumed=script.assumed, shell=True)
+def stem(path: str) -> str:
+    return path.rpartition("/")[2].partition(".")[0] or path.rpartition("/")[2]
+
+
+def processes(script: Script, item: Item, files: Files, name: str) -> Iterator[Process]:
+    """The engines of a script.  One that nothing else starts is `alone`: its arguments are not known."""
+    whole = item.source.span(0, len(item.source.text))
+    launch = Launch(
+        words=(),
+        place=whole,
+        env={},
+        shell=True,
+        scripts=files.scripts(item.path),
+        following=(whole,),
+    )
     for line in of_script(script, launch):
-        place = line.program or line.image
         site = Site(
             carrier="shell",
             unit=f"host {directory(item.path)}",
-            name=stem,
-            place=place.span if place is not None else whole,
+            name=name,
+            place=place(line, whole),
+            data={"alone": not _elsewhere(line, whole)},
         )
-        yield Process(site, line)
+        yield Process(contained(site, line), line)
+
+
+def place(line: CommandLine, whole: Span) -> Span:
+    """The program, or in the file at hand what leads to it."""
+    program = line.program or line.image
+    spans = [
+        *([program.span] if program is not None and program.pieces else []),
+        *(each.span for each in line.wrappers),
+    ]
+    return next((span for span in spans if span.source is whole.source), whole)
+
+
+def _elsewhere(line: CommandLine, whole: Span) -> bool:
+    return line.program is not None and bool(line.program.pieces) and line.program.span.source is not whole.source

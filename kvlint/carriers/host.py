@@ -1,0 +1,100 @@
+"""What the carriers of processes on one machine share: what a container's options say of its surroundings, placeholders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kvlint.carriers.wrappers import Container
+from kvlint.command import CommandLine
+from kvlint.facts import Fact, Unknown, Value, Written
+from kvlint.formats.shell_text import Slicer, unknown
+from kvlint.source import Text
+from kvlint.subjects import Site
+from kvlint.units import parse_compose_size
+
+_PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\$\{[A-Za-z_]\w*\}|\$[A-Z_][A-Z0-9_]*|@[A-Za-z_]\w*@|__[A-Z][A-Z0-9_]*?__")
+_PORT = re.compile(r"(?:(?:[^:]*|\[[^\]]*\]):)?(?P<host>\d+):(?P<container>\d+)(?:/\w+)?")
+_DEVICES = re.compile(r"(?:\d+|GPU-[0-9a-f-]+)(?:,(?:\d+|GPU-[0-9a-f-]+))*")
+_QUOTED_DEVICES = re.compile(r'"?device=([^"]+)"?')
+_VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+
+
+def contained(site: Site, line: CommandLine) -> Site:
+    """The site with what the command line itself says: the devices it sees, and the container that it runs in."""
+    count, ids = _visible(line)
+    container = line.container
+    if not isinstance(container, Container):
+        return replace(site, gpus=site.gpus or count, device_ids=site.device_ids or ids)
+    if count is None:
+        count, ids = _granted(container.gpus)
+    return replace(
+        site,
+        gpus=site.gpus or count,
+        device_ids=site.device_ids or ids,
+        hosts=(*site.hosts, *([container.name.value] if container.name is not None and container.name.known else [])),
+        published={**site.published, **dict(_published(container.ports))},
+        memory_limit=site.memory_limit or _size(container.memory),
+        shared_memory=site.shared_memory or _size(container.shm_size),
+        host_ipc=site.host_ipc or (container.ipc is not None and container.ipc.value in ("host", "shareable")),
+    )
+
+
+def _visible(line: CommandLine) -> tuple[Value[int] | None, tuple[Text, ...]]:
+    """Devices that the environment leaves visible; a list of none of ours says nothing."""
+    for name in _VISIBLE:
+        text = line.env.get(name)
+        if text is not None and text.known and _DEVICES.fullmatch(text.value):
+            return _listed(text)
+    return None, ()
+
+
+def _listed(text: Text) -> tuple[Value[int], tuple[Text, ...]]:
+    ids, at = [], 0
+    for each in text.value.split(","):
+        ids.append(text.slice(at, at + len(each)))
+        at += len(each) + 1
+    return Fact(len(ids), Written(text.span, text.via)), tuple(ids)
+
+
+def _granted(gpus: Text | None) -> tuple[Value[int] | None, tuple[Text, ...]]:
+    """`--gpus all`, `--gpus 2`, `--gpus '"device=0,1"'`."""
+    if gpus is None or not gpus.known:
+        return None, ()
+    if gpus.value.isdigit():
+        return Fact(int(gpus.value), Written(gpus.span, gpus.via)), ()
+    devices = _QUOTED_DEVICES.fullmatch(gpus.value)
+    if devices and _DEVICES.fullmatch(devices[1]):
+        return _listed(gpus.slice(*devices.span(1)))
+    return Unknown("hardware.count", "all devices of the host are given", "[[hardware]] count"), ()
+
+
+def _published(ports: tuple[Text, ...]) -> Iterator[tuple[int, Fact[int]]]:
+    for port in ports:
+        match = _PORT.fullmatch(port.value)
+        if match:
+            inner = port.slice(*match.span("container"))
+            yield int(match["host"]), Fact(int(match["container"]), Written(inner.span, inner.via))
+
+
+def _size(text: Text | None) -> Value[int] | None:
+    if text is None:
+        return None
+    size = parse_compose_size(text.value) if text.known else None
+    if size is None:
+        return Unknown("resources", "a size that is filled in elsewhere", "a literal size")
+    return Fact(size, Written(text.span, text.via))
+
+
+def template(text: Text, *, splice: bool) -> Text:
+    """A text of a template, with a hole for each placeholder; `splice`: a placeholder may stand for several words."""
+    if not _PLACEHOLDER.search(text.value):
+        return text
+    cut = Slicer(text)
+    parts, at = [], 0
+    for match in _PLACEHOLDER.finditer(text.value):
+        reason = f"{match[0]} is filled in before the file is installed"
+        parts += [cut(at, match.start()), unknown(cut.span(*match.span()), reason, f"the value of {match[0]}", splice)]
+        at = match.end()
+    return Text.join([*parts, cut(at, len(text.value))])

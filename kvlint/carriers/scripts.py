@@ -1,0 +1,101 @@
+"""Files that a configuration names: the scripts it runs and the variables it reads, found in the project.
+
+A path on the machine where a configuration runs is another one than in the repository, so a file is found by as much of its
+path as agrees, and only where one file agrees best.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kvlint.carriers.base import directory
+from kvlint.carriers.launch import SCRIPT_ENDINGS, Scripts
+from kvlint.command import Opening
+from kvlint.files import Unreadable, decode
+from kvlint.formats.shell_text import where
+from kvlint.project import Project
+from kvlint.source import HOLE, Source, Text
+
+
+@dataclass(slots=True)
+class Files:
+    """The files of a project by the words that name them."""
+
+    project: Project
+    _by_name: dict[str, list[str]] = field(default_factory=dict)
+    _sources: dict[str, Source | None] = field(default_factory=dict)
+
+    def find(self, word: Text, near: str) -> str | None:
+        """The path of the file that `word` names in the file `near`; None where none or several agree equally well."""
+        value = word.value
+        tail = value.rpartition(HOLE)[2]
+        if HOLE in value and not tail.startswith("/"):
+            return None
+        steps = [step for step in tail.split("/") if step not in ("", ".")]
+        if not steps or steps[-1] == "..":
+            return None
+        candidates = self._named(steps[-1])
+        if HOLE not in value and value[0] not in "/~$":
+            for base in (directory(near), ""):
+                path = posixpath.normpath(posixpath.join(base, value))
+                if path in candidates:
+                    return path
+        scored = [(_agreement(steps, path.split("/")), path) for path in candidates]
+        best = max((score for score, _ in scored), default=0)
+        found = [path for score, path in scored if score == best]
+        return found[0] if len(found) == 1 else None
+
+    def _named(self, name: str) -> list[str]:
+        if not self._by_name:
+            for path in sorted(self.project.all_paths):
+                self._by_name.setdefault(path.rpartition("/")[2], []).append(path)
+        return self._by_name.get(name, [])
+
+    def source(self, path: str) -> Source | None:
+        """A file's text, of whatever format it is; the same object each time."""
+        parsed = self.project.parsed(path)
+        if parsed is not None:
+            return parsed.source
+        if path not in self._sources:
+            try:
+                self._sources[path] = Source(path, decode(self.project.files.read(path)))
+            except Unreadable:
+                self._sources[path] = None
+        return self._sources[path]
+
+    def scripts(self, near: str) -> Scripts:
+        """What `Launch.scripts` asks: the text of a shell script of the project."""
+
+        def script(word: Text) -> Text | None:
+            if "/" not in word.value and not word.value.endswith(SCRIPT_ENDINGS):
+                return None
+            path = self.find(word, near)
+            parsed = self.project.parsed(path) if path is not None else None
+            if parsed is None or parsed.kind != "shell":
+                return None
+            return Text.of(parsed.source, 0, len(parsed.source.text))
+
+        return script
+
+    def variables(self, word: Text, near: str, dialect: str) -> Mapping[str, Text] | Opening:
+        """The variables of an environment file, or that they are unseen."""
+        from kvlint.formats import env
+
+        path = self.find(word, near)
+        source = self.source(path) if path is not None else None
+        if source is None:
+            name = word.value.replace(HOLE, "…")
+            return Opening(0, where(word), f"{name} is not in these files", f"the file {name}")
+        return {each.name.value: each.value for each in env.parse(source, dialect).assignments}
+
+
+def _agreement(steps: list[str], path: list[str]) -> int:
+    """How many components agree, counted from the end."""
+    count = 0
+    for one, other in zip(reversed(steps), reversed(path), strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
