@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from kvlint.command import CommandLine
 from kvlint.engines import basename
 from kvlint.engines.base import Program, Settings, World
 from kvlint.engines.fields import Fields
 from kvlint.engines.options import options
-from kvlint.engines.versions import parse
 from kvlint.facts import Default, Fact, Unknown, Value, quantity
-from kvlint.models.lookup import written_id
+from kvlint.models.lookup import Model, written_id
 from kvlint.sizing.server import Sizing
 from kvlint.subjects import Problem
+
+if TYPE_CHECKING:
+    from kvlint.sizing.mlx_releases import Meaning
 
 SERVER = "mlx_lm.server"
 
@@ -44,7 +46,9 @@ class MlxLm:
         if word == "mlx_lm" and line.args and line.args[0].value == "server":
             return Program("mlx_lm server", line.args[1:], line.program.span, args_at=1)
         if word == "mlx_lm" and line.args and line.args[0].value.startswith("--"):
-            problem = Problem("missing-subcommand", line.program.span, {"engine": self.name, "expected": "server", "refuses": True})
+            problem = Problem(
+                "missing-subcommand", line.program.span, {"engine": self.name, "expected": "server", "refuses": True}
+            )
             return Program("mlx_lm server", line.args, line.program.span, problems=(problem,))
         return None
 
@@ -64,7 +68,8 @@ class MlxLm:
         fields, rules = Fields(world), meaning(world.release)
         values: dict[str, Value[Any] | None] = {"release": Fact(world.release, Default("mlx-lm", world.releases, ""))}
         model = None
-        text = fields.given("model").value if fields.given("model") else None
+        given = fields.given("model")
+        text = given.value if given is not None else None
         if text is not None:
             model = world.model(text)
             values["model"] = written_id(model, text) if text.known else model.architecture
@@ -89,7 +94,8 @@ class MlxLm:
         values["kv_dtype"] = _kv_dtype(values.get("kv_bits"), model.dtype if model else None)
         kept = {name: value for name, value in values.items() if value is not None}
         names = (model.id,) if model is not None else ()
-        return Settings(kept, names, model=model)
+        problems = _ignored_limit(fields, rules, model) if rules.byte_limit_skipped else ()
+        return Settings(kept, names, tuple(problems), model)
 
 
 def _width(fields: Fields, batches: bool) -> dict[str, Value[Any] | None]:
@@ -113,6 +119,27 @@ def _width(fields: Fields, batches: bool) -> dict[str, Value[Any] | None]:
     }
 
 
+def _ignored_limit(fields: Fields, rules: Meaning, model: Model | None) -> Iterator[Problem]:
+    """`--prompt-cache-bytes` is heard only where requests are batched."""
+    limit = fields.given("prompt_cache_bytes")
+    if limit is None:
+        return
+    data = {"engine": "mlx-lm", "flag": "--prompt-cache-bytes", "bounds": True}
+    for dest, serial in (("draft_model", rules.draft_serial), ("kv_bits", rules.quantized_serial)):
+        given = fields.given(dest)
+        if given is not None and serial:
+            related = (("cause", given.name.span, "one request is answered at a time"),)
+            yield Problem("prompt-cache-limit-ignored", limit.name.span, {**data, "reason": given.spelling}, related)
+            return
+    arch = model.architecture if model is not None else None
+    if isinstance(arch, Fact):
+        from kvlint.sizing.mlx_caches import unmergeable_caches
+
+        classes = unmergeable_caches.plain(arch.value, fields.world.release)
+        if isinstance(classes, tuple) and classes:
+            yield Problem("prompt-cache-limit-ignored", limit.name.span, {**data, "reason": ", ".join(classes)})
+
+
 def _kv_dtype(bits: Value[Any] | None, dtype: Value[str] | None) -> Value[Any] | None:
     if isinstance(bits, Fact):
         return Fact(f"int{bits.value}", bits.origin)
@@ -126,7 +153,6 @@ def _positions(model: Any) -> Value[int]:
     if arch.value.positions is None:
         return Unknown("model.positions", "the configuration states no length", "[[workload]] window in kvlint.toml")
     return Fact(arch.value.positions, arch.origin)
-
 
 
 ENGINE = MlxLm()

@@ -47,7 +47,9 @@ class Vllm:
         if first.value == "serve":
             return Program(SERVE, line.args[1:], line.program.span, args_at=1)
         if first.value.startswith("--") and word == "vllm":
-            problem = Problem("missing-subcommand", line.program.span, {"engine": "vllm", "expected": "serve", "refuses": True})
+            problem = Problem(
+                "missing-subcommand", line.program.span, {"engine": "vllm", "expected": "serve", "refuses": True}
+            )
             return Program(SERVE, line.args, line.program.span, problems=(problem,))
         return None
 
@@ -98,7 +100,9 @@ def _of_image(line: CommandLine) -> Program | None:
     args = line.args
     if args and args[0].value in ("serve", "vllm"):
         count = 2 if args[0].value == "vllm" and len(args) > 1 and args[1].value == "serve" else 1
-        problems = (Problem("repeated-command", args[0].span, {"engine": "vllm", "value": args[0].value, "refuses": True}),)
+        problems = (
+            Problem("repeated-command", args[0].span, {"engine": "vllm", "value": args[0].value, "refuses": True}),
+        )
         args = args[count:]
     return Program(entry, args, line.image.span, args_at=len(line.args) - len(args), problems=problems)
 
@@ -129,7 +133,9 @@ def _parallelism(fields: Fields) -> dict[str, Value[Any] | None]:
     }
 
 
-@quantity("devices_needed", unit="devices", formula="TP × PP × PCP × local DP", source="rules: devices-unlike-parallelism")
+@quantity(
+    "devices_needed", unit="devices", formula="TP × PP × PCP × local DP", source="rules: devices-unlike-parallelism"
+)
 def devices_needed(tensor_parallel: int, pipeline_parallel: int, prefill_context: int, dp_local: int) -> int:
     return tensor_parallel * pipeline_parallel * prefill_context * dp_local
 
@@ -187,6 +193,7 @@ def _plain(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
         "state_dtype": fields.written("mamba_ssm_cache_dtype"),
         "async_scheduling": fields.written("async_scheduling"),
         "enforce_eager": fields.value("enforce_eager", default=False),
+        "full_graphs": _full_graphs(fields),
         "cpu_offload_bytes": fields.value("cpu_offload_gb", lambda size: int(Fraction(str(size)) * GIB)),
         "host_cache_bytes": fields.written("kv_offloading_size", lambda size: int(Fraction(str(size)) * GIB)),
         "kv_connector": _connector(fields),
@@ -202,6 +209,27 @@ def _plain(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
         "sleep_mode": fields.written("enable_sleep_mode"),
         "attention_backend": fields.written("attention_backend") or environment(fields.world, "VLLM_ATTENTION_BACKEND"),
     }
+
+
+def _full_graphs(fields: Fields) -> Value[bool]:
+    """Whether decode steps are captured whole: the mode as written, else by the optimization level, 2 by default."""
+    eager = fields.value("enforce_eager", default=False)
+    if not isinstance(eager, Fact):
+        return eager if eager is not None else fields.unseen("enforce_eager")
+    if eager.value:
+        return Fact(False, eager.origin)
+    written, level = fields.written("compilation_config"), fields.written("optimization_level")
+    config = _json(fields, "compilation_config")
+    mode = config[0].get("cudagraph_mode") if config is not None else None
+    if isinstance(written, Fact) and mode is not None:
+        return Fact("FULL" in str(mode).upper(), written.origin)
+    if written is not None and (config is None or {"mode", "level", "use_cudagraph", "backend"} & set(config[0])):
+        return Unknown(
+            "cudagraph_mode", "what the compilation config makes of CUDA graphs is not known", "cudagraph_mode"
+        )
+    if isinstance(level, Fact):
+        return Fact(str(level.value) in ("2", "3"), level.origin)
+    return level if level is not None else fields.default("--compilation-config", True)
 
 
 def _manager(fields: Fields, written: Value[bool] | None, model: Model | None) -> Value[bool] | None:
@@ -243,7 +271,9 @@ def _draft(fields: Fields, model: Model | None) -> Value[Any] | None:
 def _last_attention(arch: Architecture) -> tuple[Layer, ...]:
     """A prediction head keeps one layer of the model's full attention."""
     for layer in reversed(arch.layers):
-        full = tuple(p for p in layer if isinstance(p, Latent) or (isinstance(p, Attention) and not (p.window or p.chunk)))
+        full = tuple(
+            p for p in layer if isinstance(p, Latent) or (isinstance(p, Attention) and not (p.window or p.chunk))
+        )
         if full:
             return (full,)
     return ()
@@ -359,7 +389,9 @@ def _defaults(inputs: Mapping[str, Any], which: int) -> int | Unknown:
     return pair if isinstance(pair, Unknown) else pair[which]
 
 
-@quantity("batch_width", unit="sequences", formula="--max-num-seqs × data-parallel ranks", source="contract: batch_width")
+@quantity(
+    "batch_width", unit="sequences", formula="--max-num-seqs × data-parallel ranks", source="contract: batch_width"
+)
 def over_ranks(width: int, data_parallel: int) -> int:
     return width * data_parallel
 
@@ -442,7 +474,9 @@ def _overheads(fields: Fields, values: Mapping[str, Value[Any] | None]) -> Value
     from kvlint.sizing.vllm import activation_bytes, graphs_in_budget
 
     eager = values.get("enforce_eager")
-    graphs = graphs_in_budget(fields.world.release, enforce_eager=bool(eager.value) if isinstance(eager, Fact) else False)
+    graphs = graphs_in_budget(
+        fields.world.release, enforce_eager=bool(eager.value) if isinstance(eager, Fact) else False
+    )
     if isinstance(graphs, Unknown):
         return graphs
     coefficient = fields.world.coefficient

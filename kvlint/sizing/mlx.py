@@ -7,7 +7,7 @@ from typing import Any
 
 from kvlint.facts import Assumed, Fact, Range, Unknown, Value, quantity
 from kvlint.models.architecture import Architecture, UnknownArchitecture
-from kvlint.sizing import budget
+from kvlint.sizing import budget, demand, mlx_caches
 from kvlint.sizing.mlx_releases import Meaning, meaning
 from kvlint.sizing.search import largest
 from kvlint.sizing.server import Sizing
@@ -120,16 +120,13 @@ class MlxSizing(Sizing):
     def budget_bytes(self) -> Value[int]:
         return self.server.hardware["budget"]
 
-    def ceiling_bytes(self) -> Value[int] | None:
-        return self.server.hardware.get("ceiling")
-
     def usable_bytes(self) -> Value[int]:
         return budget.usable_of_budget(self.need("budget_bytes"), self.need("coefficient.holdback"))
 
     def prompt_cache_capacity_bytes(self) -> Value[int] | None:
         """The explicit limit, which includes the active copy; else what the release leaves beside weights and live KV."""
         limit = self.server.settings.get("prompt_cache_bytes")
-        if limit is not None:
+        if limit is not None and not (self._serial() and self.rules.byte_limit_skipped):
             return limit
         if self.rules.copies == "in-place":
             return None
@@ -168,3 +165,42 @@ class MlxSizing(Sizing):
             copies(self.need("streams"), stored),
             upper,
         )
+
+    def _serial(self) -> bool:
+        """A flag makes the server answer one request at a time."""
+        settings, rules = self.server.settings, self.rules
+        quantized = rules.quantized_serial and settings.get("kv_bits") is not None
+        return quantized or (rules.draft_serial and settings.get("draft_model") is not None)
+
+    def rotating_layers(self) -> Value[int]:
+        return mlx_caches.rotating_layers(self.server.architecture, self.server.settings["release"])
+
+    def kv_group_remainder(self) -> Value[int] | None:
+        group = self.server.settings.get("kv_group_size")
+        if group is None:
+            return None
+        return mlx_caches.kv_group_remainder(self.server.architecture, self.server.settings["release"], group)
+
+    def unmergeable(self) -> Value[str] | None:
+        """The cache classes that keep this model from being batched; None where all can be merged."""
+        if not self.rules.unmergeable:
+            return None
+        found = mlx_caches.unmergeable_caches(self.server.architecture, self.server.settings["release"])
+        if isinstance(found, Unknown):
+            return found
+        return Fact(", ".join(found.value), found.origin) if found.value else None
+
+    def entries_per_conversation(self) -> Value[int]:
+        return mlx_caches.entries_per_conversation(
+            self.server.architecture, self.server.settings["release"], self.need("window")
+        )
+
+    def admitted_width(self) -> Value[int] | None:
+        """Sequences that the configuration's own, written limits let run together; None where none is written."""
+        blocked = self.get("unmergeable")
+        if self._serial() or isinstance(blocked, Fact):
+            return Fact(1, Assumed("one request is answered at a time"))
+        return blocked if blocked is not None else demand.admitted_width(self)
+
+    def demand_bytes(self) -> Value[int] | None:
+        return demand.demand_bytes(self, self.get("admitted_width"))

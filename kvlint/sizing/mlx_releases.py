@@ -24,6 +24,7 @@ class Meaning:
     draft_serial: bool
     unmergeable: tuple[str, ...]
     byte_limit_skipped: bool
+    segments: int
 
 
 @cache
@@ -36,7 +37,7 @@ def _data() -> dict[str, list[list[Any]]]:
 def meaning(release: str) -> Meaning:
     """The newest row of each kind that is not newer than `release`."""
     key = parse(release) or parse("999")
-    values = {}
+    values: dict[str, Any] = {}
     for field in fields(Meaning):
         rows = [value for since, value in _data()[field.name] if (parse(since) or key) <= key]  # type: ignore[operator]
         values[field.name] = tuple(rows[-1]) if isinstance(rows[-1], list) else rows[-1]

@@ -37,7 +37,12 @@ DERIVED: Mapping[str, str] = {
 }
 
 
-@quantity("heads_remainder", unit="heads", formula="attention heads mod the devices that share them", source="every engine here")
+@quantity(
+    "heads_remainder",
+    unit="heads",
+    formula="attention heads mod the devices that share them",
+    source="every engine here",
+)
 def heads_remainder(attention_heads: int, tensor_parallel: int) -> int:
     return attention_heads % tensor_parallel if tensor_parallel > 0 else 0
 
@@ -76,6 +81,17 @@ class Sizing:
     def heads_remainder(self) -> Value[int] | None:
         """Query heads left over when tensor parallelism splits them."""
         return heads_remainder(self.need("attention_heads"), self.need("tensor_parallel"))
+
+    def ceiling_bytes(self) -> Value[int] | None:
+        """What all servers of the machine may have together, as the owner states it."""
+        return self.server.hardware.get("ceiling")
+
+    def unverified_version(self) -> Value[str] | None:
+        """The engine's version where it is newer than the data; None where the data reaches it, or nothing is stated."""
+        version = self.server.version
+        if version is None or version.beyond != "newer":
+            return None
+        return Fact(version.text, version.origin)
 
     def derived(self) -> dict[str, Value[Any]]:
         """Every derived value that applies, in the contract's order."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from kvlint.facts import Assumed, Fact, Range, Unknown, Value, quantity
 from kvlint.models.architecture import Architecture, Attention, Latent
-from kvlint.sizing import budget, mlx
+from kvlint.sizing import budget, demand, mlx
 from kvlint.sizing.search import largest
 from kvlint.sizing.server import Sizing
 from kvlint.sizing.slots import SlotShape
@@ -140,6 +140,12 @@ class VllmMlxSizing(Sizing):
     def warm_slots(self) -> Value[Fraction] | None:
         capacity = self.get("prompt_cache_capacity_bytes")
         return budget.warm_slots(capacity, self.need("slot_bytes")) if capacity is not None else None
+
+    def admitted_width(self) -> Value[int] | None:
+        return demand.admitted_width(self)
+
+    def demand_bytes(self) -> Value[int] | None:
+        return demand.demand_bytes(self, self.get("admitted_width"))
 
     def longest_window(self) -> Value[int]:
         return self._longest(room(self.need("usable_bytes"), self.need("weights_bytes")), self.need("streams"))
