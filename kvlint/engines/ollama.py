@@ -93,6 +93,12 @@ class Ollama:
             values |= {"model": written_id(model, text) if text.known else model.architecture}
             values["model_window"] = positions(model)
         wanted = {name: given[name] for name in WANTED if given.get(name) is not None}
+        if "model_context" in wanted:  # beats the service's own
+            wanted = {
+                name: found
+                for name, found in wanted.items()
+                if name not in ("environment_context", "devices", "overhead")
+            }
         values |= _sized(world, model, releases, wanted, values.get("model_window"))
         values |= _reported(world, given, releases.value)
         values["wanted"] = Fact(wanted, Assumed("the settings of a load"))
