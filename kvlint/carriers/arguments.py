@@ -22,6 +22,8 @@ _TELLING = re.compile(
 )
 _FLAG = re.compile(r"--?[A-Za-z][\w.-]*")
 LEAST_TELLING = 2
+# Engines that run in containers: those of Apple's MLX do not, and have many of vLLM's flags.
+_CONTAINED = tuple(name for name in ENGINES if "mlx" not in name)
 
 
 def started(engine: str, place: Span) -> tuple[Text, ...]:
@@ -90,14 +92,14 @@ def _number(text: str) -> Any:
 
 
 def whose(words: Iterable[Text]) -> str | None:
-    """The engine that flags plainly belong to: at least two that no other engine has, and none that only another has."""
+    """The engine that an image's arguments plainly belong to: at least two that no other engine has, and none that only another has."""
     flags = [match.group() for word in words if (match := _FLAG.match(word.value))]
     if len(flags) < LEAST_TELLING or not any(_TELLING.fullmatch(flag) for flag in flags):
         return None
     tellers: dict[str, int] = {}
     for flag in dict.fromkeys(flags):
         dashed = flag.replace("_", "-")
-        owners = [name for name in ENGINES if options(name).known(flag) or options(name).known(dashed)]
+        owners = [name for name in _CONTAINED if options(name).known(flag) or options(name).known(dashed)]
         if len(owners) == 1:
             tellers[owners[0]] = tellers.get(owners[0], 0) + 1
     if len(tellers) != 1:
