@@ -68,7 +68,7 @@ class Said:
         option = self._option(dest)
         if self.world.process.line.env_open and option is not None and option.env:
             reason = f"{option.env} may be among variables that are set elsewhere"
-            return Unknown(f"environment.{option.env}", reason, f"write {option.name}")
+            return Unknown("environment", reason, f"write {option.name}")
         return None
 
     def check(self) -> Iterator[Problem]:

@@ -247,7 +247,7 @@ def start(
     plan = found
     if isinstance(found, Unknown):
         shapeless = Fact(NO_MODEL, Assumed("the model was trained for no less"))
-        alone = {name: value for name, value in given.items() if name != "draft"}
+        alone = _alone(given)
         plan = sizing.start(architecture=shapeless, builds=builds or NO_BUILD, **alone)
     if isinstance(plan, Fact) and isinstance(plan.value, Refusal):
         why = Unknown("engine.start", plan.value.message, "settings with which llama-server starts")
@@ -262,6 +262,14 @@ def start(
         "batch_width": parallel if written else sizing.width(plan),
         "unified_kv": sizing.unified(plan),
         "slot_cells": sizing.slot_cells(plan),
+    }
+
+
+def _alone(given: dict[str, Value[Any]]) -> dict[str, Value[Any]]:
+    """What slots and windows follow from: where both are written, what else may be spliced in is left aside."""
+    written = all(isinstance(given.get(name), Fact) for name in ("context", "parallel"))
+    return {
+        name: value for name, value in given.items() if name != "draft" and (isinstance(value, Fact) or not written)
     }
 
 

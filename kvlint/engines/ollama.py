@@ -159,7 +159,7 @@ class Environment:
             if not self.world.process.line.env_open:
                 return None
             reason = f"{name} may be among variables that are set elsewhere"
-            return Unknown(f"environment.{name}", reason, f"write {name}")
+            return Unknown("environment", reason, f"write {name}")
         if not text.known:
             hole = text.holes[0]
             return Unknown(f"environment.{name}", hole.reason, hole.supply or f"the value of {name}")
