@@ -81,10 +81,10 @@ def named_leaves(name: str, fact: Fact[Any]) -> Iterator[tuple[str, Fact[Any]]]:
 
 
 def show_value(name: str, value: Any) -> str:
-    return show(value, _unit(name))
+    return show(value, unit_of(name))
 
 
-def _unit(name: str) -> str:
+def unit_of(name: str) -> str:
     if name.endswith("_bytes"):
         return "bytes"
     known = units("server")
