@@ -14,10 +14,11 @@ from kvlint.subjects import Admission, Problem, Process
 
 # In the order in which they are asked; a document may be claimed by several.
 MODULES: dict[str, tuple[str, ...]] = {
-    "yaml": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray"),
-    "json": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray"),
+    "yaml": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs"),
+    "json": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs"),
     "shell": ("shell",),
     "modelfile": ("modelfile",),
+    "nix": ("nix",),
     "systemd": ("systemd",),
     "plist": ("launchd",),
     "dockerfile": ("dockerfile",),
