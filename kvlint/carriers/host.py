@@ -87,6 +87,16 @@ def _size(text: Text | None) -> Value[int] | None:
     return Fact(size, Written(text.span, text.via))
 
 
+def memory(text: Text | None) -> Value[int] | None:
+    """`MemoryMax=64G`: units are binary; systemd.resource-control(5)."""
+    if text is None or text.value == "infinity":
+        return None
+    size = parse_compose_size(text.value) if text.known else None
+    if size is None:
+        return Unknown("resources", "a share of the machine's memory", "a literal MemoryMax")
+    return Fact(size, Written(text.span, text.via))
+
+
 def template(text: Text, *, splice: bool) -> Text:
     """A text of a template, with a hole for each placeholder; `splice`: a placeholder may stand for several words."""
     if not _PLACEHOLDER.search(text.value):

@@ -7,18 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kvlint.carriers.base import Finding, Item, directory
-from kvlint.carriers.host import contained, template
+from kvlint.carriers.host import contained, memory, template
 from kvlint.carriers.launch import Launch, launches
 from kvlint.carriers.scripts import Files
 from kvlint.command import Opening
-from kvlint.facts import Fact, Unknown, Value, Written
 from kvlint.formats import systemd
 from kvlint.formats.systemd import Section, Unit
 from kvlint.parsing import TEMPLATE_ENDINGS
 from kvlint.project import Project
 from kvlint.source import Span, Text
 from kvlint.subjects import Problem, Process, Site
-from kvlint.units import parse_compose_size
 
 _DROP_IN = re.compile(r"(?P<unit>.*\.(?:service|container))\.d/[^/]+\.conf")
 _REFERENCE = re.compile(r"\$\{[^}]*\}|\$[A-Z_][A-Z0-9_]*\b(?!\$)")
@@ -156,7 +154,7 @@ def _started(
         unit=f"host {directory(about.path)}",
         name=about.name,
         place=words[0].span if words else place,
-        memory_limit=_memory(read.text("Service", "MemoryMax")),
+        memory_limit=memory(read.text("Service", "MemoryMax")),
     )
     for line in launches(launch):
         yield Process(contained(site, line), line)
@@ -188,16 +186,6 @@ def _environment(read: Unit, section: str, about: About) -> tuple[dict[str, Text
 def _specified(path: Text) -> Text:
     words = systemd.split(path)
     return words[0] if len(words) == 1 else path
-
-
-def _memory(text: Text | None) -> Value[int] | None:
-    """`MemoryMax=64G`: units are binary; systemd.resource-control(5)."""
-    if text is None or text.value == "infinity":
-        return None
-    size = parse_compose_size(text.value) if text.known else None
-    if size is None:
-        return Unknown("resources", "a share of the machine's memory", "a literal MemoryMax")
-    return Fact(size, Written(text.span, text.via))
 
 
 def _container(read: Unit, about: About) -> Iterator[Process]:

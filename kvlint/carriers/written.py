@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import cast
 
 from kvlint.carriers.base import Carrier, Finding, Item
+from kvlint.carriers.embedded import Around, documents, read
 from kvlint.carriers.embedded import _Inner as Inner
-from kvlint.carriers.embedded import documents
 from kvlint.carriers.launch import Launch, of_script
 from kvlint.carriers.scripts import Files
 from kvlint.formats.shell import Script, program_name
@@ -132,11 +132,26 @@ def _script(text: Text, path: str, writer: Writer) -> Iterator[Finding]:
 
 
 def _yaml(text: Text, writer: Writer) -> Iterator[Finding]:
+    objects: list[Item] = []
+    for number, node in enumerate(documents(text)):
+        found = [*read(node, Around(writer.path, writer.unit))]
+        yield from found
+        if not found:
+            objects.append(Item(writer.source, "yaml", node, text.span, number))
+    yield from claimed(objects, writer)
+
+
+def is_object(node: Map) -> bool:
+    """A Kubernetes object."""
+    return node.string("apiVersion") is not None and node.string("kind") is not None
+
+
+def claimed(items: list[Item], writer: Writer) -> Iterator[Finding]:
+    """What the carriers of YAML find in documents that stand inside another file."""
     from kvlint.carriers.registry import MODULES
 
-    items = [Item(writer.source, "yaml", node, text.span, number) for number, node in enumerate(documents(text))]
     for module in MODULES["yaml"]:
         carrier = cast(Carrier, import_module(f"kvlint.carriers.{module}").CARRIER)
-        claimed = [item for item in items if carrier.claims(item)]
-        if claimed:
-            yield from carrier.read(claimed, writer.files.project)
+        own = [item for item in items if carrier.claims(item)]
+        if own:
+            yield from carrier.read(own, writer.files.project)

@@ -1,0 +1,309 @@
+"""Options of Nix modules that start a process, as the command line that the module makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from kvlint.carriers.base import Finding, Item
+from kvlint.carriers.host import contained, memory
+from kvlint.carriers.launch import Launch, launches, of_script
+from kvlint.carriers.scripts import Files
+from kvlint.carriers.written import Writer
+from kvlint.command import CommandLine, Opening
+from kvlint.facts import Value
+from kvlint.formats import shell, systemd
+from kvlint.formats.nix import ShellText
+from kvlint.source import Source, Span, Text
+from kvlint.subjects import Process, Site
+from kvlint.tree import List, Map, Node, Opaque, Scalar
+
+_SUBCOMMANDS = frozenset({"serve", "server"})
+
+
+@dataclass(slots=True)
+class File:
+    """One Nix file.  `scripts`: the texts that it writes to the store, by the place of the hole that their path is.
+
+    `followed`: those that something in the file starts.  `told`: the processes found so far.
+    """
+
+    source: Source
+    files: Files
+    scripts: Mapping[Span, ShellText]
+    followed: set[Span] = field(default_factory=set)
+    objects: list[Item] = field(default_factory=list)
+    told: set[tuple[object, ...]] = field(default_factory=set)
+    programs: set[Span] = field(default_factory=set)
+
+    @property
+    def path(self) -> str:
+        return self.source.path
+
+    @property
+    def unit(self) -> str:
+        return f"nix {self.path}"
+
+    def writer(self, name: str) -> Writer:
+        return Writer(self.source, name, self.unit, self.files)
+
+    def script(self, word: Text) -> Text | None:
+        """The text of a script that the file writes and a word names, or of one beside it."""
+        for hole in word.holes:
+            found = self.scripts.get(hole.span)
+            if found is not None and found.function != "writeText":
+                self.followed.add(hole.span)
+                return spread(found.text, self)
+        return self.files.scripts(self.path)(word)
+
+    def start(self, launch: Launch, name: str, place: Span, limit: Value[int] | None = None) -> Iterator[Process]:
+        for line in launches(replace(launch, scripts=self.script)):
+            yield from self.process(line, name, place, limit)
+
+    def process(self, line: CommandLine, name: str, place: Span, limit: Value[int] | None = None) -> Iterator[Process]:
+        """The process, unless the line says nothing: a module that hands its options on is no configuration."""
+        if _says_nothing(line):
+            return
+        program = line.program
+        if program is not None and program.pieces and program.span.source is self.source:
+            place = program.span
+        yield Process(contained(Site("nix", self.unit, name, place, memory_limit=limit), line), line)
+
+    def once(self, found: Iterable[Finding]) -> Iterator[Finding]:
+        """Findings without those that were reached before by another path."""
+        for each in found:
+            if isinstance(each, Process):
+                program = each.line.program or each.line.image
+                place = program.span if program is not None and program.pieces else each.site.place
+                identity = (place, each.site.name, *(word.value for word in each.line.args))
+                self.programs.add(place)
+                if identity in self.told:
+                    continue
+                self.told.add(identity)
+            yield each
+
+    def plainly(self, found: Iterable[Process]) -> Iterator[Finding]:
+        """The same for what was found without knowing its option: one process for each place."""
+        for each in found:
+            program = each.line.program or each.line.image
+            if program is not None and program.pieces and program.span not in self.programs:
+                self.programs.add(program.span)
+                yield each
+
+
+def by_span(scripts: tuple[ShellText, ...]) -> dict[Span, ShellText]:
+    """Scripts by the place of their call; one that is written with several texts is none that a path tells apart."""
+    found: dict[Span, list[ShellText]] = {}
+    for script in scripts:
+        found.setdefault(script.span, []).append(script)
+    return {span: several[0] for span, several in found.items() if len(several) == 1}
+
+
+def _says_nothing(line: CommandLine) -> bool:
+    unknown = [word for word in line.args if not word.known]
+    values = [word for word in line.args if word.known and word.value not in _SUBCOMMANDS]
+    return bool(unknown) and all(word.value.startswith("-") and "=" not in word.value for word in values)
+
+
+def spread(text: Text, file: File) -> Text:
+    """A text that is split into words later: an interpolation may be several of them, the path of a script is one."""
+    holes = tuple(replace(hole, splice=hole.span not in file.scripts) for hole in text.holes)
+    return replace(text, holes=holes)
+
+
+def words(node: Node | None) -> tuple[tuple[Text, ...], tuple[Opening, ...]]:
+    """The arguments of a list, and where unseen ones may stand."""
+    found: list[Text] = []
+    unseen: list[Opening] = []
+    if isinstance(node, Opaque):
+        return (), (Opening(0, node.span, node.reason, node.supply),)
+    for item in node if isinstance(node, List) else ():
+        if isinstance(item, Scalar):
+            found.append(item.text)
+        else:
+            reason = item.reason if isinstance(item, Opaque) else "an argument that is no text"
+            unseen.append(Opening(len(found), item.span, reason))
+    return tuple(found), tuple(unseen)
+
+
+def _variables(node: Node | None) -> tuple[dict[str, Text], tuple[Opening, ...]]:
+    """A set of variables; one that is null is not set."""
+    if isinstance(node, Opaque):
+        return {}, (Opening(0, node.span, node.reason, node.supply),)
+    if not isinstance(node, Map):
+        return {}, ()
+    env: dict[str, Text] = {}
+    for entry in node:
+        name = entry.key.value
+        if isinstance(entry.value, Scalar):
+            if entry.value.tag != "null":
+                env[name] = entry.value.text
+        else:
+            reason = entry.value.reason if isinstance(entry.value, Opaque) else "a value that is no text"
+            env[name] = Text.unknown(entry.value.span, reason, f"the value of {name}")
+    return env, tuple(Opening(0, each.span, each.reason, each.supply) for each in node.open)
+
+
+def _texts(node: Node | None) -> Iterator[Text]:
+    """One text or several; an empty one forgets those before it, as systemd does."""
+    found: list[Text] = []
+    for item in [node] if isinstance(node, Scalar) else list(node) if isinstance(node, List) else []:
+        if isinstance(item, Scalar):
+            found = [*found, item.text] if item.value else []
+    yield from found
+
+
+def unit(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
+    """`systemd.services.<name>` of NixOS (`serviceConfig`, `script`) and home-manager (`Service`)."""
+    config = node.map("serviceConfig") or node.map("Service") or Map((), node.span)
+    env, unseen = _variables(node.get("environment"))
+    for text in _texts(config.get("Environment")):
+        env |= {key.value: value for key, value in systemd.assignments(text)}
+    for text in _texts(config.get("EnvironmentFile")):
+        path = text.slice(1) if text.value.startswith("-") else text
+        found = file.files.variables(path, file.path, "systemd")
+        if isinstance(found, Opening):
+            unseen = (*unseen, found)
+        else:
+            env.update(found)
+    limit = memory(config.text("MemoryMax"))
+    launch = Launch((), place, env, env_open=unseen)
+    for text in _texts(config.get("ExecStart")):
+        for command in systemd.commands(spread(text, file), env):
+            yield from file.start(replace(launch, words=command.words), name, place, limit)
+    yield from _script(file, node.text("script"), launch, name, limit)
+
+
+def _script(
+    file: File, text: Text | None, launch: Launch, name: str, limit: Value[int] | None = None
+) -> Iterator[Process]:
+    if text is None:
+        return
+    read = shell.commands(spread(text, file), launch.env)
+    for line in of_script(read, replace(launch, shell=True, scripts=file.script, assumed=read.assumed)):
+        yield from file.process(line, name, launch.place, limit)
+
+
+def agent(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
+    """`launchd.user.agents.<name>` of nix-darwin (`command`, `script`, `serviceConfig`) and home-manager (`config`)."""
+    config = node.map("serviceConfig") or node.map("config") or Map((), node.span)
+    env, unseen = _variables(node.get("environment"))
+    more, unseen_too = _variables(config.get("EnvironmentVariables"))
+    launch = Launch((), place, {**env, **more}, env_open=(*unseen, *unseen_too))
+    arguments, openings = words(config.get("ProgramArguments"))
+    program = config.text("Program")
+    if program is not None:
+        arguments = (program, *arguments[1:])
+    if arguments:
+        openings = tuple(replace(opening, index=max(0, opening.index - 1)) for opening in openings)
+        yield from file.start(replace(launch, words=arguments, open=openings), name, place)
+        return
+    yield from _script(file, node.text("command"), launch, name)
+    yield from _script(file, node.text("script"), launch, name)
+
+
+def ollama(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
+    """`services.ollama`: configured by its environment."""
+    env, unseen = _variables(node.get("environmentVariables"))
+    host, port = node.text("host"), node.text("port")
+    if host is not None and port is not None:
+        env.setdefault("OLLAMA_HOST", Text.join((host, Text.at(":", port.span), port)))
+    line = (Text.at("ollama", place), Text.at("serve", place))
+    yield from file.start(Launch(line, place, env, env_open=unseen), name, place)
+
+
+def llama_server(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
+    """`services.llama-cpp`: `model`, `host`, `port`, `extraFlags`; in newer trees `settings`, each key an option."""
+    line = [Text.at("llama-server", place)]
+    for key, option in (("host", "--host"), ("port", "--port"), ("model", "--model"), ("modelsDir", "--models-dir")):
+        entry = node.entry(key)
+        if entry is not None:
+            line += _option(option, entry.key, entry.value)
+    for entry in node.map("settings") or ():
+        for value in entry.value if isinstance(entry.value, List) else (entry.value,):
+            line += _option(f"--{entry.key.value}", entry.key, value)
+    arguments, openings = words(node.get("extraFlags"))
+    shifted = tuple(replace(opening, index=opening.index + len(line) - 1) for opening in openings)
+    yield from file.start(Launch((*line, *arguments), place, {}, open=shifted), name, place)
+
+
+def _option(option: str, key: Scalar, value: Node) -> Iterator[Text]:
+    """An option with its value; true is the option alone, false and null are none."""
+    if isinstance(value, Scalar) and value.tag in ("bool", "null"):
+        if value.value == "true":
+            yield Text.at(option, key.span)
+        return
+    yield Text.at(option, key.span)
+    if isinstance(value, Scalar):
+        if value.value:
+            yield value.text
+    else:
+        reason = value.reason if isinstance(value, Opaque) else "a value that is no text"
+        yield Text.unknown(value.span, reason, f"the value of {key.value}")
+
+
+def container(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
+    """`virtualisation.oci-containers.containers.<name>`: as the `podman run` that the module writes."""
+    entrypoint = node.text("entrypoint")
+    options = [
+        *_repeated("--publish", node.get("ports")),
+        *_repeated("--volume", node.get("volumes")),
+        *((Text.at("--entrypoint", place), entrypoint) if entrypoint is not None else ()),
+        *words(node.get("extraOptions"))[0],
+    ]
+    env, unseen = _variables(node.get("environment"))
+    for text in _texts(node.get("environmentFiles")):
+        found = file.files.variables(text, file.path, "plain")
+        unseen = (*unseen, found) if isinstance(found, Opening) else unseen
+        env = env if isinstance(found, Opening) else {**found, **env}
+    arguments, openings = words(node.get("cmd"))
+    yield from _podman(file, name, place, node.text("image"), options, (env, unseen), arguments, openings)
+
+
+def quadlet(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
+    """`virtualisation.quadlet.containers.<name>.containerConfig` of quadlet-nix."""
+    config = node.map("containerConfig")
+    if config is None:
+        return
+    size = config.text("shmSize")
+    options = [
+        *_repeated("--publish", config.get("publishPorts")),
+        *_repeated("--device", config.get("devices")),
+        *((Text.at("--shm-size", place), size) if size is not None else ()),
+        *words(config.get("podmanArgs"))[0],
+    ]
+    command = config.get("exec")
+    arguments, openings = words(command)
+    if isinstance(command, Scalar):
+        arguments = tuple(systemd.split(spread(command.text, file)))
+    env = _variables(config.get("environments"))
+    yield from _podman(file, name, place, config.text("image"), options, env, arguments, openings)
+
+
+def _repeated(option: str, node: Node | None) -> Iterator[Text]:
+    for text in _texts(node):
+        yield Text.at(option, text.span)
+        yield text
+
+
+def _podman(
+    file: File,
+    name: str,
+    place: Span,
+    image: Text | None,
+    options: list[Text],
+    environment: tuple[dict[str, Text], tuple[Opening, ...]],
+    arguments: tuple[Text, ...],
+    openings: tuple[Opening, ...],
+) -> Iterator[Process]:
+    if image is None:
+        return
+    env, unseen = environment
+    line = [Text.at("podman", place), Text.at("run", place), Text.at("--name", place), Text.at(name, place), *options]
+    for key, value in env.items():
+        at = value.span if value.pieces or value.home else place
+        line += (Text.at("--env", at), Text.join((Text.at(f"{key}=", at), value)))
+    line.append(image)
+    shifted = tuple(replace(opening, index=opening.index + len(line)) for opening in openings)
+    launch = Launch((*line, *arguments), place, {}, env_open=unseen, open=shifted)
+    yield from file.start(launch, name, place)
