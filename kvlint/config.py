@@ -36,6 +36,8 @@ TABLES: dict[str, dict[str, str]] = {
         "budget": "size",
         "available_kv": "size",
         "free": "size",
+        "loaded_free": "size",
+        "capability": "number",
     },
     "workload": {
         "match": "text",

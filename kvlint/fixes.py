@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from difflib import unified_diff
 from pathlib import Path
 
-from kvlint.check import Options, check
+from kvlint.pipeline import Options, check
 from kvlint.diagnostics import Diagnostic, Edit, Fix, Report
 from kvlint.files import Overlay, Unreadable, decode, encode_like, replace_file
 from kvlint.project import Project
@@ -20,8 +20,8 @@ from kvlint.reports.escape import line
 
 MAX_ROUNDS = 8
 
-# What means the same in every quoting and escaping that a file may have; a fix of anything else is not applied.
-_PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,=-]*")
+# What means the same in every quoting and escaping that a file may have; a fix that needs anything else is not applied.
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,=-")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _UNSAFE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
@@ -91,8 +91,9 @@ def _safe(findings: Iterable[Diagnostic]) -> Iterator[Fix]:
 
 
 def _plain(edit: Edit) -> bool:
-    """One run of characters, replaced by characters that need no quoting where the old ones needed none."""
-    return len(edit.span.pieces) == 1 and bool(_PLAIN.fullmatch(edit.text)) and edit.text != edit.span.text
+    """One run of characters, replaced by characters that need no quoting, or that stood there before."""
+    old = edit.span.text
+    return len(edit.span.pieces) == 1 and edit.text != old and _PLAIN.union(old).issuperset(edit.text)
 
 
 def _current(project: Project, fixed: Fixed, edit: Edit, texts: dict[str, tuple[bytes, str]]) -> bool:

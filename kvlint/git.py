@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
@@ -75,8 +75,8 @@ class Repository:
                 found[path] = Entry(mode == LINK, name_of_object)
         return found
 
-    def changes(self, revision: str, tree: Tree) -> Changes:
-        """What differs between a revision and the work tree; `tree` is the revision's."""
+    def changes(self, revision: str, before: Iterable[str]) -> Changes:
+        """What differs between a revision and the work tree; a path that is not in `before` is new."""
         options = (
             "--unified=0",
             "--no-color",
@@ -87,7 +87,7 @@ class Repository:
         )
         prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--inter-hunk-context=0", "--relative")
         patch = _run(self.root, "diff", *options, *prefixes, self._resolve(revision), "--", ".")
-        return Changes(dict(parse(patch)), frozenset(tree.entries))
+        return Changes(dict(parse(patch)), frozenset(before))
 
     def deleted(self) -> tuple[str, ...]:
         """Names that the index no longer has and the last commit had; none before the first commit."""

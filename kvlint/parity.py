@@ -20,7 +20,7 @@ from kvlint.subjects import SETTINGS, Problem
 from kvlint.tree import List, Map, Scalar, walk
 
 if TYPE_CHECKING:
-    from kvlint.check import Evaluation
+    from kvlint.pipeline import Evaluation
     from kvlint.parsing import Parsed
 
 _CLAIM = re.compile(r"\s*(?P<quantity>[a-z_]+)\s+of\s+(?P<server>.+?)\s*")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kvlint.changes import Changes
-from kvlint.check import Options, check
+from kvlint.pipeline import Options, check
 from kvlint.config import Config, ConfigError, holds_table, load
 from kvlint.diagnostics import Diagnostic
 from kvlint.files import Disk, Files, Overlay, Unreadable, decode
@@ -62,8 +62,8 @@ def look_back(project: Project, revision: str, options: Options, *, keep_config:
     root = root_of(project)
     repository = Repository.around(root)
     with repository.tree(revision) as tree:
-        changes = repository.changes(revision, tree)
         files = Kept.of(repository, tree, project.files)
+        changes = repository.changes(revision, (*tree.entries, *files.ignored))
         past = again(project, files, project.config if keep_config else config_in(files))
         found = check(past, Options(options.select, options.ignore, options.strict_facts))
     if found.internal:

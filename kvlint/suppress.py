@@ -17,7 +17,7 @@ from kvlint.source import Span
 from kvlint.tree import List, Map, Scalar, walk
 
 if TYPE_CHECKING:
-    from kvlint.check import Evaluation
+    from kvlint.pipeline import Evaluation
     from kvlint.parsing import Parsed
 
 

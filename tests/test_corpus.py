@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kvlint.check import Options, evaluate, memory_project, report
+from kvlint.pipeline import Options, evaluate, memory_project, report
 from kvlint.diagnostics import Report
 from kvlint.ruleset.load import rules
 

@@ -15,7 +15,7 @@ from harness.variants import Variant
 from kvlint.ruleset import load
 from kvlint.ruleset.load import Find
 
-check = pytest.importorskip("kvlint.check")
+check = pytest.importorskip("kvlint.pipeline")
 
 
 def cases() -> Iterator[Any]:

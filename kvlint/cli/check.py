@@ -12,7 +12,7 @@ import click
 from kvlint.cli import _common
 
 if TYPE_CHECKING:
-    from kvlint.check import Options
+    from kvlint.pipeline import Options
     from kvlint.diagnostics import Report
     from kvlint.project import Project
 
@@ -88,7 +88,7 @@ def command(
     Status 0: nothing at or above --fail-on; 1: findings; 2: usage or configuration error; 3: internal error; 4: nothing to check,
     with --require-input.
     """
-    from kvlint.check import Options
+    from kvlint.pipeline import Options
     from kvlint.config import ConfigError
 
     request = Request(**asked)
@@ -154,7 +154,7 @@ def _with_baseline(options: Options, request: Request) -> Options:
 
 
 def _run(project: Project, options: Options, request: Request) -> None:
-    from kvlint.check import check, exceeds
+    from kvlint.pipeline import check, exceeds
     from kvlint.reports.write import outputs, write
 
     wanted = outputs(request.formats)
@@ -196,7 +196,7 @@ def _diff(project: Project, options: Options) -> None:
 
 
 def _fixed(project: Project, options: Options) -> Report:
-    from kvlint.check import check
+    from kvlint.pipeline import check
     from kvlint.fixes import fix, save
     from kvlint.since import root_of, unread
 

@@ -37,7 +37,7 @@ def command(what: str, config: str | None, isolated: bool, color: str) -> None:
 
 
 def _proof(path: str, line: int | None, config: str | None, isolated: bool, color: str) -> None:
-    from kvlint.check import evaluate
+    from kvlint.pipeline import evaluate
     from kvlint.reports import explain
 
     project = _common.project((path,), config, isolated)

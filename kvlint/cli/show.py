@@ -23,7 +23,7 @@ def command(
     color: str,
 ) -> None:
     """Show the servers and admission limits in PATHs: every setting with its origin, every derived value with its terms."""
-    from kvlint.check import evaluate
+    from kvlint.pipeline import evaluate
     from kvlint.reports import show
 
     evaluation = evaluate(_common.project(paths, config, isolated, stdin_filename))

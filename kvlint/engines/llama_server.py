@@ -46,6 +46,7 @@ NUMBERS = {
     "draft_type_k": ("spec_draft_type_k", "cache_type_k_draft"),
     "draft_type_v": ("spec_draft_type_v", "cache_type_v_draft"),
 }
+OF_DRAFTS = ("draft", "spec_types", "drafted", "draft_type_k", "draft_type_v")
 NO_MODEL = Architecture("llama", (), (), 0, 0, None, None, None)
 
 
@@ -268,9 +269,8 @@ def start(
 def _alone(given: dict[str, Value[Any]]) -> dict[str, Value[Any]]:
     """What slots and windows follow from: where both are written, what else may be spliced in is left aside."""
     written = all(isinstance(given.get(name), Fact) for name in ("context", "parallel"))
-    return {
-        name: value for name, value in given.items() if name != "draft" and (isinstance(value, Fact) or not written)
-    }
+    left = {name: value for name, value in given.items() if name not in OF_DRAFTS}
+    return {name: value for name, value in left.items() if isinstance(value, Fact) or not written}
 
 
 NO_BUILD = Unknown("engine.version", "the build is not known", "name the build of llama-server")

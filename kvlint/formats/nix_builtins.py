@@ -44,7 +44,6 @@ from kvlint.tree import Opaque
 if TYPE_CHECKING:
     from kvlint.formats.nix_evaluate import Evaluator
 
-MAX_ITEMS = 20_000
 
 
 def to_string(ev: Evaluator, span: Span, value: Thunk) -> Value:
@@ -91,12 +90,6 @@ def try_eval(ev: Evaluator, span: Span, value: Thunk) -> Value:
     return make_set({"success": success, "value": value}, span)
 
 
-def make_set(values: dict[str, Thunk], span: Span) -> Attrs:
-    return Attrs({name: Slot(Text.at(name, span), span, thunk) for name, thunk in values.items()})
-
-
-# Numbers
-
 
 def _operator(sign: str) -> Run:
     def run(ev: Evaluator, span: Span, a: Thunk, b: Thunk) -> Value:
@@ -129,8 +122,6 @@ def less_than(ev: Evaluator, span: Span, a: Thunk, b: Thunk) -> Value:
     return truth(less(ev, a, b, span), span)
 
 
-# Types
-
 
 def _is(*kinds: str) -> Run:
     def run(ev: Evaluator, span: Span, value: Thunk) -> Value:
@@ -150,226 +141,6 @@ def type_of(ev: Evaluator, span: Span, value: Thunk) -> Value:
     return Str(Text.at(_kind(ev, value, span), span))
 
 
-# Lists
-
-
-def length(ev: Evaluator, span: Span, items: Thunk) -> Value:
-    return integer(len(ev.list_of(items)), span)
-
-
-def head(ev: Evaluator, span: Span, items: Thunk) -> Value:
-    return _element(ev, span, items, 0)
-
-
-def elem_at(ev: Evaluator, span: Span, items: Thunk, index: Thunk) -> Value:
-    return _element(ev, span, items, ev.int_of(index))
-
-
-def _element(ev: Evaluator, span: Span, items: Thunk, index: int) -> Value:
-    found = ev.items_of(items).items
-    for item in found[: index + 1]:
-        if isinstance(item, Splice):
-            raise Stuck(opaque(item.unknown))
-    if not 0 <= index < len(found):
-        raise failed(span, "the list has no such item")
-    item = found[index]
-    assert isinstance(item, Thunk)
-    return ev.force(item)
-
-
-def tail(ev: Evaluator, span: Span, items: Thunk) -> Value:
-    found = ev.items_of(items).items
-    if not found:
-        raise failed(span, "the list is empty")
-    if isinstance(found[0], Splice):
-        raise Stuck(opaque(found[0].unknown))
-    return Items(found[1:])
-
-
-def map_list(ev: Evaluator, span: Span, function: Thunk, items: Thunk) -> Value:
-    found = ev.items_of(items).items
-    ev.spend(len(found))
-    return Items(tuple(i if isinstance(i, Splice) else ev.later(function, i, span=i.span) for i in found))
-
-
-def filter_list(ev: Evaluator, span: Span, keep: Thunk, items: Thunk) -> Value:
-    kept: list[Thunk | Splice] = []
-    for item in ev.items_of(items).items:
-        if isinstance(item, Splice):
-            kept.append(item)
-            continue
-        answer = ev.either(ev.force(ev.later(keep, item, span=span)))
-        if isinstance(answer, (Opaque, Outside)):
-            kept.append(Splice(answer, (item,)))
-        elif not isinstance(answer, Bool):
-            raise ev.wrong(answer, "bool", span)
-        elif answer.value:
-            kept.append(item)
-    return Items(tuple(kept))
-
-
-def concat_lists(ev: Evaluator, span: Span, lists: Thunk) -> Value:
-    found = ev.list_of(lists)
-    return concatenated(ev, list(found), span)
-
-
-def concat_map(ev: Evaluator, span: Span, function: Thunk, items: Thunk) -> Value:
-    return concatenated(ev, [ev.later(function, item, span=item.span) for item in ev.list_of(items)], span)
-
-
-def elem(ev: Evaluator, span: Span, value: Thunk, items: Thunk) -> Value:
-    return truth(any(equal(ev, value, item, span) for item in ev.list_of(items)), span)
-
-
-def _some(wanted: bool) -> Run:
-    def run(ev: Evaluator, span: Span, test: Thunk, items: Thunk) -> Value:
-        for item in ev.list_of(items):
-            if ev.bool_of(ev.later(test, item, span=span)) == wanted:
-                return truth(wanted, span)
-        return truth(not wanted, span)
-
-    return run
-
-
-def fold(ev: Evaluator, span: Span, function: Thunk, start: Thunk, items: Thunk) -> Value:
-    """`foldl'`: the accumulator is forced on the way."""
-    result = start
-    for item in ev.list_of(items):
-        result = ev.later(function, result, item, span=span)
-        ev.known(result)
-    return ev.force(result)
-
-
-def gen_list(ev: Evaluator, span: Span, function: Thunk, count: Thunk) -> Value:
-    number = ev.int_of(count)
-    if number < 0:
-        raise failed(span, "a list cannot have a negative length")
-    if number > MAX_ITEMS:
-        raise Stuck(Opaque(span, "the list is too long to be evaluated"))
-    ev.spend(number)
-    return Items(tuple(ev.later(function, done(integer(i, span), span), span=span) for i in range(number)))
-
-
-def sort(ev: Evaluator, span: Span, before: Thunk, items: Thunk) -> Value:
-    """Stable; a comparison that holds both ways is stuck, since releases of Nix then order differently."""
-    found = ev.list_of(items)
-
-    def compare(a: Thunk, b: Thunk) -> int:
-        forth = ev.bool_of(ev.later(before, a, b, span=span))
-        back = ev.bool_of(ev.later(before, b, a, span=span))
-        if forth and back:
-            raise Stuck(Opaque(span, "the comparison does not order the list"))
-        return -1 if forth else int(back)
-
-    ordered = sorted(found, key=cmp_to_key(compare))
-    return Items(tuple(ordered))
-
-
-def partition(ev: Evaluator, span: Span, test: Thunk, items: Thunk) -> Value:
-    parts: tuple[list[Thunk], list[Thunk]] = ([], [])
-    for item in ev.list_of(items):
-        parts[ev.bool_of(ev.later(test, item, span=span))].append(item)
-    wrong, right = (done(Items(tuple(part)), span) for part in parts)
-    return make_set({"right": right, "wrong": wrong}, span)
-
-
-def group_by(ev: Evaluator, span: Span, function: Thunk, items: Thunk) -> Value:
-    groups: dict[str, list[Thunk]] = {}
-    for item in ev.list_of(items):
-        groups.setdefault(ev.string_of(ev.later(function, item, span=span)), []).append(item)
-    return make_set({name: done(Items(tuple(found)), span) for name, found in groups.items()}, span)
-
-
-# Sets
-
-
-def attr_names(ev: Evaluator, span: Span, value: Thunk) -> Value:
-    found = ev.attrs_of(value)
-    names = ev.names(found, span)
-    return Items(tuple(done(Str(found.slots[name].key), found.slots[name].key_span) for name in names))
-
-
-def attr_values(ev: Evaluator, span: Span, value: Thunk) -> Value:
-    found = ev.attrs_of(value)
-    return Items(tuple(found.slots[name].value for name in ev.names(found, span)))
-
-
-def get_attr(ev: Evaluator, span: Span, name: Thunk, value: Thunk) -> Value:
-    wanted = ev.string_of(name)
-    found = ev.attribute(ev.known_or_outside(value), wanted, span)
-    if found is None:
-        raise failed(span, f"attribute {wanted!r} is missing")
-    return ev.force(found)
-
-
-def has_attr(ev: Evaluator, span: Span, name: Thunk, value: Thunk) -> Value:
-    return truth(ev.attribute(ev.attrs_of(value), ev.string_of(name), span) is not None, span)
-
-
-def remove_attrs(ev: Evaluator, span: Span, value: Thunk, names: Thunk) -> Value:
-    found = ev.attrs_of(value)
-    gone = {ev.string_of(name) for name in ev.list_of(names)}
-    return Attrs({name: slot for name, slot in found.slots.items() if name not in gone}, found.open)
-
-
-def intersect_attrs(ev: Evaluator, span: Span, a: Thunk, b: Thunk) -> Value:
-    left, right = ev.attrs_of(a), ev.attrs_of(b)
-    names = set(ev.names(left, span))
-    ev.names(right, span)
-    return Attrs({name: slot for name, slot in right.slots.items() if name in names})
-
-
-def map_attrs(ev: Evaluator, span: Span, function: Thunk, value: Thunk) -> Value:
-    found = ev.attrs_of(value)
-    ev.spend(len(found.slots))
-    slots = {}
-    for name, slot in found.slots.items():
-        key = done(Str(slot.key), slot.key_span)
-        result = ev.later(function, key, slot.value, span=slot.value.span)
-        slots[name] = Slot(slot.key, slot.key_span, result, slot.maybe)
-    return Attrs(slots, found.open)
-
-
-def list_to_attrs(ev: Evaluator, span: Span, items: Thunk) -> Value:
-    slots: dict[str, Slot] = {}
-    unknown: list[Unknown] = []
-    for item in ev.items_of(items).items:
-        if isinstance(item, Splice):
-            raise Stuck(opaque(item.unknown))
-        pair = ev.attrs_of(item)
-        name, value = ev.attribute(pair, "name"), ev.attribute(pair, "value")
-        if name is None or value is None:
-            raise failed(span, "an item lacks its name or value")
-        key = ev.text_of(name)
-        if key.holes:
-            unknown.append(Opaque(name.span, key.holes[0].reason, key.holes[0].supply))
-        else:
-            slots.setdefault(key.value, Slot(key, name.span, value))
-    if unknown and slots:
-        raise Stuck(opaque(unknown[0]))
-    return Attrs(slots, tuple(unknown))
-
-
-def cat_attrs(ev: Evaluator, span: Span, name: Thunk, items: Thunk) -> Value:
-    wanted = ev.string_of(name)
-    found = [ev.attribute(ev.attrs_of(item), wanted, span) for item in ev.list_of(items)]
-    return Items(tuple(value for value in found if value is not None))
-
-
-def zip_attrs_with(ev: Evaluator, span: Span, function: Thunk, items: Thunk) -> Value:
-    groups: dict[str, list[Thunk]] = {}
-    keys: dict[str, Slot] = {}
-    for item in ev.list_of(items):
-        value = ev.attrs_of(item)
-        for name in ev.names(value, span):
-            groups.setdefault(name, []).append(value.slots[name].value)
-            keys.setdefault(name, value.slots[name])
-    slots = {}
-    for name, found in groups.items():
-        slot = keys[name]
-        arguments = done(Str(slot.key), slot.key_span), done(Items(tuple(found)), span)
-        slots[name] = Slot(slot.key, slot.key_span, ev.later(function, *arguments, span=span))
-    return Attrs(slots)
 
 
 def function_args(ev: Evaluator, span: Span, function: Thunk) -> Value:

@@ -1,7 +1,8 @@
 """What a server's devices are and what it may use of them: kvlint.toml first, then what its carrier names.
 
 The result maps `device`, `device_name`, `device_memory` (bytes as torch would report them, a range), `device_nominal_gib`,
-`capability`, `devices`, `unified`, `ceiling`, `budget`, `available_kv`, `free` to facts; what nobody says is an `Unknown`.
+`capability`, `devices`, `unified`, `ceiling`, `budget`, `available_kv`, `free`, `loaded_free` (free after the weights are loaded)
+to facts; what nobody says is an `Unknown`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def hardware(site: Site, table: Mapping[str, Fact[Any]], coefficients: Coefficie
         "device_memory": NO_DEVICE,
         "device": NO_DEVICE,
     }
-    for key in ("ceiling", "available_kv", "free"):
+    for key in ("ceiling", "available_kv", "free", "loaded_free"):
         if key in table:
             facts[key] = table[key]
     if "count" in table:
@@ -54,6 +55,8 @@ def hardware(site: Site, table: Mapping[str, Fact[Any]], coefficients: Coefficie
         facts["device_nominal_gib"] = Fact(Fraction(size.value, GIB), size.origin)
     elif "device_memory" in facts and isinstance(facts["device_memory"], Unknown):
         facts |= _labelled_memory(site, coefficients)
+    if "capability" in table:
+        facts["capability"] = table["capability"]
     if "unified" in table:
         facts["unified"] = table["unified"]
     return facts

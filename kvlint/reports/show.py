@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kvlint.check import Evaluation, unknown_inputs
+from kvlint.pipeline import Evaluation, unknown_inputs
 from kvlint.facts import Derived, Fact, Unknown
 from kvlint.models.architecture import Architecture
 from kvlint.reports import origin
@@ -57,7 +57,8 @@ def _server(group: ServerGroup) -> dict[str, Any]:
         "sizing": {
             name: found
             for name in DERIVED
-            if (found := _across(group, lambda world, name=name: world.sizing.get(name), unit=DERIVED[name])) is not None
+            if (found := _across(group, lambda world, name=name: world.sizing.get(name), unit=DERIVED[name]))
+            is not None
         },
         "unknown": unknown,
     }

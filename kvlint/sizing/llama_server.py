@@ -7,8 +7,9 @@ from typing import Any
 
 from kvlint.facts import Assumed, Fact, Range, Unknown, Value, Written, quantity
 from kvlint.models.architecture import Architecture, UnknownArchitecture
+from kvlint.models.gguf import is_gguf
 from kvlint.sizing import budget, llama, llama_host
-from kvlint.sizing.llama_settings import Cache, Outcome, Plan, Settings
+from kvlint.sizing.llama_settings import Cache, Outcome, Plan, Refusal, Settings
 from kvlint.sizing.search import largest
 from kvlint.sizing.server import Sizing
 
@@ -27,7 +28,11 @@ def start(architecture: Architecture, builds: tuple[int, ...], **settings: Any) 
         return Unknown("kv_dtype", f"{error} is no cache type", "a cache type of llama-server")
     if any(outcome != outcomes[0] for outcome in outcomes):
         return Unknown("engine.version", "builds of llama-server differ in this", "name the build of llama-server")
-    return outcomes[0]
+    found = outcomes[0]
+    if isinstance(found, Refusal) and found.kind == "no-draft-layers" and not is_gguf(architecture.config):
+        reason = "whether the file has layers for multi-token prediction is not known"
+        return Unknown("model.draft_layers", reason, "the file's metadata as [[model]] config")
+    return found
 
 
 @quantity("window", unit="tokens", formula="the cells of one slot, at most the trained context", source=STARTS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kvlint.facts import Fact, Unknown, Value, quantity
+from kvlint.facts import Assumed, Fact, Unknown, Value, Written, quantity
+from kvlint.sizing import shards
 
 if TYPE_CHECKING:
     from kvlint.subjects import Server
@@ -47,6 +48,10 @@ def heads_remainder(attention_heads: int, tensor_parallel: int) -> int:
     return attention_heads % tensor_parallel if tensor_parallel > 0 else 0
 
 
+# Objects whose pods run as they are written.
+PLAIN_KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod", "LeaderWorkerSet")
+
+
 class Sizing:
     """Base of an engine's memory model: a method named like a derived value gives it; what has no method does not apply.
 
@@ -82,9 +87,50 @@ class Sizing:
         """Query heads left over when tensor parallelism splits them."""
         return heads_remainder(self.need("attention_heads"), self.need("tensor_parallel"))
 
+    def kv_heads(self) -> Value[int] | None:
+        """The fewest KV heads of any layer; None where no layer keeps keys and values by heads."""
+        return present(shards.kv_heads(self.server.architecture))
+
+    def kv_heads_remainder(self) -> Value[int]:
+        return shards.kv_heads_remainder(self.server.architecture, self.need("tensor_parallel"))
+
+    def kv_copies(self) -> Value[int] | None:
+        """Devices that hold the same KV head."""
+        heads = self.get("kv_heads")
+        return shards.kv_copies(heads, self.need("tensor_parallel")) if heads is not None else None
+
+    def quantization_block(self) -> Value[int] | None:
+        return present(shards.quantization_block(self.server.architecture))
+
+    def quantization_remainder(self) -> Value[int] | None:
+        block = self.get("quantization_block")
+        if block is None:
+            return None
+        spread = self.server.settings.get("expert_parallel")
+        known = {"expert_parallel": spread} if spread is not None else {}
+        return shards.quantization_remainder(self.server.architecture, block, self.need("tensor_parallel"), **known)
+
     def ceiling_bytes(self) -> Value[int] | None:
         """What all servers of the machine may have together, as the owner states it."""
         return self.server.hardware.get("ceiling")
+
+    def unified_memory(self) -> Value[bool] | None:
+        return self.server.hardware.get("unified")
+
+    def shared_memory(self) -> Value[int] | None:
+        """The size of `/dev/shm` as the carrier or `docker run` sets it; the host's own counts as set."""
+        site, container = self.server.site, self.server.process.line.container
+        if container is None:
+            return Fact(0, Assumed("the host's shared memory")) if site.host_ipc else site.shared_memory
+        text = container.shm_size if container.shm_size is not None else container.ipc
+        return None if text is None else Fact(0, Written(text.span, text.via))
+
+    def shared_memory_matters(self) -> Value[bool]:
+        """A container whose `/dev/shm` nobody but these files enlarges: no operator mounts one."""
+        site = self.server.site
+        plain = site.carrier == "kubernetes" and site.data.get("kind") in PLAIN_KINDS and "operator" not in site.data
+        bare = self.server.process.line.container is not None
+        return Fact(plain or bare or site.carrier == "compose", Assumed("by the place where the container is described"))
 
     def unverified_version(self) -> Value[str] | None:
         """The engine's version where it is newer than the data; None where the data reaches it, or nothing is stated."""
@@ -97,6 +143,11 @@ class Sizing:
         """Every derived value that applies, in the contract's order."""
         pairs = ((name, self.get(name)) for name in DERIVED)
         return {name: value for name, value in pairs if value is not None}
+
+
+def present(value: Value[Any]) -> Value[Any] | None:
+    """The value; None where it is a fact that there is none."""
+    return None if isinstance(value, Fact) and value.value is None else value
 
 
 def known(*values: Value[Any] | None) -> bool:

@@ -32,6 +32,7 @@ __all__ = [
     "Refusal",
     "Rules",
     "Settings",
+    "agreed",
     "allocated_bytes",
     "bytes_per_token_per_rank",
     "cache_bytes",
@@ -50,12 +51,12 @@ Result = Union[T, Outcome]
 
 def resolve(arch: Architecture, settings: Settings, device: Device) -> Result[Arguments]:
     """The arguments as the engine settles them: fraction, chunk, pages, backend, prefix cache, requests."""
-    return _agreed(settings, lambda each: resolve_one(arch, settings, device, each))
+    return agreed(settings, lambda each: resolve_one(arch, settings, device, each))
 
 
 def cells(arch: Architecture, settings: Settings, device: Device) -> Result[Cells]:
     """Bytes of one token on one rank, in full and in sliding layers."""
-    return _agreed(settings, lambda each: _then(arch, settings, device, each, sglang_cells.cells))
+    return agreed(settings, lambda each: _then(arch, settings, device, each, sglang_cells.cells))
 
 
 def bytes_per_token_per_rank(arch: Architecture, settings: Settings, device: Device) -> Result[Fraction]:
@@ -69,12 +70,12 @@ def bytes_per_token_per_rank(arch: Architecture, settings: Settings, device: Dev
             return Fraction(found.whole)
         return found.full + given.swa_full_tokens_ratio * found.sliding
 
-    return _agreed(settings, lambda each: _then(arch, settings, device, each, price))
+    return agreed(settings, lambda each: _then(arch, settings, device, each, price))
 
 
 def state_bytes_per_slot(arch: Architecture, settings: Settings, device: Device) -> Result[int]:
     """Bytes of one state slot over all recurrent layers on one rank; 0 without such layers."""
-    return _agreed(settings, lambda each: _then(arch, settings, device, each, sglang_cells.state_bytes))
+    return agreed(settings, lambda each: _then(arch, settings, device, each, sglang_cells.state_bytes))
 
 
 def pool(arch: Architecture, settings: Settings, device: Device) -> Result[Pool]:
@@ -86,7 +87,7 @@ def pool(arch: Architecture, settings: Settings, device: Device) -> Result[Pool]
             return arguments
         return sglang_pool.cut(arguments, settings, device, each)
 
-    return _agreed(settings, found)
+    return agreed(settings, found)
 
 
 def cache_bytes(
@@ -110,7 +111,7 @@ def cache_bytes(
         kv_cache_dtype="auto" if name in TYPE_BYTES else CACHE_NAMES.get(name, name),
         model_dtype=name if name in TYPE_BYTES else None,
     )
-    held = _agreed(settings, lambda each: _held(arch, settings, each, tokens))
+    held = agreed(settings, lambda each: _held(arch, settings, each, tokens))
     if not isinstance(held, int):
         raise UnknownArchitecture(held.missing if isinstance(held, Unknown) else "kv_dtype", held.reason)
     return sequences * held
@@ -146,7 +147,7 @@ def _then(
     return function(arguments, settings, each) if isinstance(arguments, Arguments) else arguments
 
 
-def _agreed(settings: Settings, function: Callable[[Rules], Result[T]]) -> Result[T]:
+def agreed(settings: Settings, function: Callable[[Rules], Result[T]]) -> Result[T]:
     """The outcome on which all sets of rules that the release may follow agree."""
     outcomes = [function(each) for each in rules(settings.release)]
     first = outcomes[0]

@@ -122,7 +122,7 @@ def window(arch: Architecture, settings: Settings, rules: Rules) -> int | Outcom
         return unknown("the configuration states no positions", "model.window", "--context-length")
     derived = int(rope_factor(arch, rules) * positions)
     asked = settings.context_length
-    if asked is not None and asked > derived and rules.window_checked:
+    if asked is not None and asked > derived and rules.window_checked and not settings.allow_longer:
         return Refusal(f"the context length {asked} is above the model's own {derived}")
     return derived if asked is None else asked
 

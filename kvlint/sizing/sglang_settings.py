@@ -24,7 +24,8 @@ class Settings:
     """Plain settings of one server under the names of ServerArgs; None where the engine chooses.
 
     `draft_layers`: attention layers of the draft or MTP head; None: those of the checkpoint.  `checkpoint_fp8_kv`: the checkpoint
-    declares an FP8 cache.  `enable_multimodal` None: by the class.  `language_only`: no images are served.
+    declares an FP8 cache.  `enable_multimodal` None: by the class.  `language_only`: no images are served.  `allow_longer`: a
+    context length above the model's own is not refused (SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN).
     """
 
     release: str
@@ -66,6 +67,7 @@ class Settings:
     draft_layers: int | None = None
     enable_multimodal: bool | None = None
     language_only: bool = False
+    allow_longer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

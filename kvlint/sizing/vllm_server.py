@@ -7,11 +7,11 @@ from fractions import Fraction
 from typing import Any
 
 from kvlint.facts import Assumed, Fact, Unknown, Value, quantity
-from kvlint.models.architecture import Architecture, Attention, Compressed
+from kvlint.models.architecture import Architecture, Attention, Compressed, State
 from kvlint.sizing import vllm
 from kvlint.sizing.budget import usable_of_device
 from kvlint.sizing.kv import element_bytes, growing_elements
-from kvlint.sizing.server import Sizing
+from kvlint.sizing.server import Sizing, present
 from kvlint.sizing.vllm import Layout, Refusal, Settings
 
 # Our setting → the field of `Settings` that it fills, where the two names differ.
@@ -128,6 +128,38 @@ def expert_bytes(architecture: Architecture, weights_bytes: int) -> int | Unknow
     return min(found * 2, weights_bytes)
 
 
+@quantity(
+    "partition_fault",
+    unit="",
+    formula="stages ≤ layers; a written partition has one number for each stage, which add up to the layers",
+    source="vllm/distributed/utils.py:get_pp_indices",
+)
+def partition_fault(architecture: Architecture, layer_partition: tuple[int, ...], pipeline_parallel: int) -> str | None:
+    layers, parts = len(architecture.layers), layer_partition
+    if not parts:
+        short = pipeline_parallel > layers
+        return f"{layers} layers cannot be cut into {pipeline_parallel} stages" if short else None
+    if len(parts) != pipeline_parallel:
+        return f"VLLM_PP_LAYER_PARTITION names {len(parts)} stages, and there are {pipeline_parallel}"
+    return f"VLLM_PP_LAYER_PARTITION adds up to {sum(parts)}, and there are {layers} layers" if sum(parts) != layers else None
+
+
+@quantity("recurrent_layers", unit="layers", formula="layers with a recurrent state", source="the configuration")
+def recurrent_layers(architecture: Architecture) -> int:
+    return sum(any(isinstance(part, State) for part in layer) for layer in architecture.layers)
+
+
+@quantity("windowed_layers", unit="layers", formula="layers with a sliding or chunked window", source="the configuration")
+def windowed_layers(architecture: Architecture) -> int:
+    windowed = (any(isinstance(part, Attention) and (part.window or part.chunk) for part in layer) for layer in architecture.layers)
+    return sum(map(bool, windowed))
+
+
+@quantity("effective_block_size", unit="tokens", formula="the attention block, raised to hold a state page", source=ALLOCATOR)
+def effective_block_size(layout: Layout) -> int:
+    return layout.block_size
+
+
 class VllmSizing(Sizing):
     """vLLM V1.  Values that need the layout are those of the fullest device."""
 
@@ -141,9 +173,26 @@ class VllmSizing(Sizing):
     def start_refusal(self) -> Value[str] | None:
         """Why the engine stops with this model and these settings, whatever the memory; None where it does not."""
         found = self._cut()
-        if isinstance(found, Fact) and isinstance(found.value, Refusal):
-            return Fact(found.value.reason, found.origin)
-        return None
+        if isinstance(found, Unknown):
+            return found
+        return Fact(found.value.reason, found.origin) if isinstance(found.value, Refusal) else None
+
+    def partition_fault(self) -> Value[str] | None:
+        """Why the layers cannot be cut into the stages that are asked for; None where they can."""
+        parts = self.server.settings.get("layer_partition")
+        if parts is None:
+            parts = Fact((), Assumed("no partition is written"))
+        return present(partition_fault(self.server.architecture, parts, self.need("pipeline_parallel")))
+
+    def recurrent_layers(self) -> Value[int]:
+        return recurrent_layers(self.server.architecture)
+
+    def windowed_layers(self) -> Value[int]:
+        return windowed_layers(self.server.architecture)
+
+    def effective_block_size(self) -> Value[int]:
+        """Tokens of an attention block, as the engine sets it."""
+        return effective_block_size(self.need("layout"))
 
     def _cut(self) -> Value[Any]:
         server = self.server

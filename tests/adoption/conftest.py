@@ -14,6 +14,7 @@ import pytest
 
 from kvlint.cli import main
 
+RULES = "cold-prompt-cache,unknown-flag,derived-drift"
 MODEL = "lmstudio-community/Qwen3.8-27B-MLX-4bit"
 CHAT = f"""\
 #!/bin/sh
@@ -86,12 +87,13 @@ class Repo:
         captured = self._capture.readouterr()
         return Result(int(stop.value.code or 0), captured.out, captured.err)
 
-    def check(self, *arguments: str, cwd: str = ".") -> Result:
-        return self.kvlint("check", "--format", "json", *arguments, cwd=cwd)
+    def check(self, *arguments: str, cwd: str = ".", select: str = RULES) -> Result:
+        return self.kvlint("check", "--format", "json", "--select", select, *arguments, cwd=cwd)
 
 
 def clean() -> dict[str, str]:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
     who = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org"}
     who |= {"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org"}
     return {**environment, **who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}

@@ -19,7 +19,7 @@ def tree(repo: Any, revision: str = "HEAD", at: str = ".") -> Any:
 def changes(repo: Any, revision: str = "HEAD") -> Changes:
     repository = Repository.around(repo.root)
     with repository.tree(revision) as found:
-        return repository.changes(revision, found)
+        return repository.changes(revision, found.entries)
 
 
 def test_a_tree_has_the_names_and_bytes_of_its_revision(repo: Any) -> None:

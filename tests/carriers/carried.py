@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvlint.carriers.registry import Findings, find
-from kvlint.check import memory_project
+from kvlint.pipeline import memory_project
 from kvlint.subjects import Admission, Process
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kvlint.check import check_files, evaluate, memory_project
+from kvlint.pipeline import check_files, evaluate, memory_project
 from kvlint.facts import Fact, Unknown
 from kvlint.subjects import Server
 
@@ -172,3 +172,23 @@ def test_builds_mean_different_things_by_the_same_line() -> None:
     by_release = {release: value(world, "batch_width") for world in worlds for release in world.releases}
     assert by_release["b4748"] == 1
     assert by_release["b11434"] == 4
+
+
+@pytest.mark.parametrize("named", ["-m elsewhere.gguf", "-hf unsloth/Qwen3-8B-GGUF"])
+def test_layers_that_draft_are_not_denied_where_the_file_is_not_seen(named: str) -> None:
+    found = server(f"llama-server {named} -c 4096 -np 1 --spec-type draft-mtp --spec-draft-n-max 2")
+    assert found.problems == ()
+    assert value(found, "window") == 4096
+    assert isinstance(found.get("pool_bytes"), Unknown)
+
+
+def test_a_file_without_such_layers_does_not_start() -> None:
+    assert findings("llama-server -m tiny.gguf -c 4096 -np 1 --spec-type draft-mtp") == [
+        ("malformed-value", "draft-mtp")
+    ]
+
+
+def test_written_slots_and_context_are_known_beside_a_splice() -> None:
+    found = server("llama-server -m tiny.gguf -c 4096 -np 2 $EXTRA")
+    assert value(found, "window") == 2048
+    assert isinstance(found.get("pool_bytes"), Unknown)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kvlint.check import Options, check_files, evaluate, memory_project
+from kvlint.pipeline import Options, check_files, evaluate, memory_project
 from kvlint.reports import show
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "sizing"))

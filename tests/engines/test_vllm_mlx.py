@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kvlint.check import evaluate, memory_project
+from kvlint.pipeline import evaluate, memory_project
 from kvlint.engines.options import Option, options
 from kvlint.facts import Fact, Unknown
 from kvlint.sizing.vllm_mlx import data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kvlint.check import check_files
+from kvlint.pipeline import check_files
 
 MODEL = "Qwen/Qwen3-8B"  # 36 layers of 8 heads of 128: 147,456 bytes a token in 16 bit
 BUDGET = '[[hardware]]\nmatch = "**"\nbudget = "{}GiB"\n\n[[model]]\nid = "Qwen/Qwen3-8B"\nweights = "8GiB"\n'
