@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kvlint.pipeline import check_files, evaluate, memory_project
 from kvlint.facts import Fact, Unknown
+from kvlint.pipeline import check_files, evaluate, memory_project
 from kvlint.subjects import Server
 
 # 2 layers of 2 heads of 64, trained for 8,192 tokens: 2 x 2 x (64 + 64) x 2 bytes = 1,024 bytes a token.
