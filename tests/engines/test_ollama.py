@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kvlint.pipeline import evaluate, memory_project
 from kvlint.facts import Fact, Unknown
+from kvlint.pipeline import evaluate, memory_project
 from kvlint.subjects import Server
 
 # 2 layers of 2 heads of 64: 1,024 bytes a token at 16 bits

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kvlint.pipeline import evaluate, memory_project
 from kvlint.engines.options import Option, options
 from kvlint.facts import Fact, Unknown
+from kvlint.pipeline import evaluate, memory_project
 from kvlint.sizing.vllm_mlx import data
 from kvlint.subjects import Server
 
