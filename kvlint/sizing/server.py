@@ -130,7 +130,9 @@ class Sizing:
         site = self.server.site
         plain = site.carrier == "kubernetes" and site.data.get("kind") in PLAIN_KINDS and "operator" not in site.data
         bare = self.server.process.line.container is not None
-        return Fact(plain or bare or site.carrier == "compose", Assumed("by the place where the container is described"))
+        return Fact(
+            plain or bare or site.carrier == "compose", Assumed("by the place where the container is described")
+        )
 
     def unverified_version(self) -> Value[str] | None:
         """The engine's version where it is newer than the data; None where the data reaches it, or nothing is stated."""

@@ -25,7 +25,15 @@ FIELDS = {
 }
 PLAIN = (
     *("tensor_parallel", "pipeline_parallel", "block_size", "hybrid_manager", "prefix_caching", "mamba_cache_mode"),
-    *("mamba_cache_dtype", "async_scheduling", "model_dtype", "latent_block", "layer_partition", "draft", "gdn_prefill"),
+    *(
+        "mamba_cache_dtype",
+        "async_scheduling",
+        "model_dtype",
+        "latent_block",
+        "layer_partition",
+        "draft",
+        "gdn_prefill",
+    ),
 )
 ALLOCATOR = "the allocator of vLLM, executed release by release"
 
@@ -124,7 +132,9 @@ def expert_bytes(architecture: Architecture, weights_bytes: int) -> int | Unknow
 
     found = experts(architecture)
     if found is None:
-        return Unknown("model.experts", "which layers have experts is not known", "[[hardware]] available_kv, as measured")
+        return Unknown(
+            "model.experts", "which layers have experts is not known", "[[hardware]] available_kv, as measured"
+        )
     return min(found * 2, weights_bytes)
 
 
@@ -141,7 +151,11 @@ def partition_fault(architecture: Architecture, layer_partition: tuple[int, ...]
         return f"{layers} layers cannot be cut into {pipeline_parallel} stages" if short else None
     if len(parts) != pipeline_parallel:
         return f"VLLM_PP_LAYER_PARTITION names {len(parts)} stages, and there are {pipeline_parallel}"
-    return f"VLLM_PP_LAYER_PARTITION adds up to {sum(parts)}, and there are {layers} layers" if sum(parts) != layers else None
+    return (
+        f"VLLM_PP_LAYER_PARTITION adds up to {sum(parts)}, and there are {layers} layers"
+        if sum(parts) != layers
+        else None
+    )
 
 
 @quantity("recurrent_layers", unit="layers", formula="layers with a recurrent state", source="the configuration")
@@ -149,13 +163,20 @@ def recurrent_layers(architecture: Architecture) -> int:
     return sum(any(isinstance(part, State) for part in layer) for layer in architecture.layers)
 
 
-@quantity("windowed_layers", unit="layers", formula="layers with a sliding or chunked window", source="the configuration")
+@quantity(
+    "windowed_layers", unit="layers", formula="layers with a sliding or chunked window", source="the configuration"
+)
 def windowed_layers(architecture: Architecture) -> int:
-    windowed = (any(isinstance(part, Attention) and (part.window or part.chunk) for part in layer) for layer in architecture.layers)
+    windowed = (
+        any(isinstance(part, Attention) and (part.window or part.chunk) for part in layer)
+        for layer in architecture.layers
+    )
     return sum(map(bool, windowed))
 
 
-@quantity("effective_block_size", unit="tokens", formula="the attention block, raised to hold a state page", source=ALLOCATOR)
+@quantity(
+    "effective_block_size", unit="tokens", formula="the attention block, raised to hold a state page", source=ALLOCATOR
+)
 def effective_block_size(layout: Layout) -> int:
     return layout.block_size
 
