@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from difflib import unified_diff
 from pathlib import Path
 
-from kvlint.pipeline import Options, check
 from kvlint.diagnostics import Diagnostic, Edit, Fix, Report
 from kvlint.files import Overlay, Unreadable, decode, encode_like, replace_file
+from kvlint.pipeline import Options, check
 from kvlint.project import Project
 from kvlint.reports.escape import line
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from kvlint.changes import Changes
-from kvlint.pipeline import Options, check
 from kvlint.config import Config, ConfigError, holds_table, load
 from kvlint.diagnostics import Diagnostic
 from kvlint.files import Disk, Files, Overlay, Unreadable, decode
 from kvlint.git import GitError, Kept, Repository
 from kvlint.parsing import kind_of
+from kvlint.pipeline import Options, check
 from kvlint.project import CONFIG_NAMES, Project, open_project
 from kvlint.reports.json import plain
 from kvlint.source import Source, Span

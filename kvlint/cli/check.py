@@ -12,8 +12,8 @@ import click
 from kvlint.cli import _common
 
 if TYPE_CHECKING:
-    from kvlint.pipeline import Options
     from kvlint.diagnostics import Report
+    from kvlint.pipeline import Options
     from kvlint.project import Project
 
 FORMATS = "full, concise, json, github, sarif, gitlab, junit, markdown"
@@ -88,8 +88,8 @@ def command(
     Status 0: nothing at or above --fail-on; 1: findings; 2: usage or configuration error; 3: internal error; 4: nothing to check,
     with --require-input.
     """
-    from kvlint.pipeline import Options
     from kvlint.config import ConfigError
+    from kvlint.pipeline import Options
 
     request = Request(**asked)
     if "-" in paths and (request.fix or request.focus_only):
@@ -196,8 +196,8 @@ def _diff(project: Project, options: Options) -> None:
 
 
 def _fixed(project: Project, options: Options) -> Report:
-    from kvlint.pipeline import check
     from kvlint.fixes import fix, save
+    from kvlint.pipeline import check
     from kvlint.since import root_of, unread
 
     fixed = fix(project, options)

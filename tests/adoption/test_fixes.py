@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kvlint.pipeline import Options, memory_project
 from kvlint.diagnostics import Diagnostic, Edit, Fix, Report
 from kvlint.files import Disk
 from kvlint.fixes import Fixed, diff, fix, save
+from kvlint.pipeline import Options, memory_project
 from kvlint.project import Project
 from kvlint.source import Source, Span
 

@@ -96,9 +96,9 @@ def test_nothing_to_check_is_four_only_when_asked(repo: Any) -> None:
 
 
 def test_a_fault_of_ours_is_three_and_the_rest_is_still_printed(chat: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kvlint import check
+    from kvlint import pipeline
 
-    build, named = check.build, chat.root / "talk.sh"
+    build, named = pipeline.build, chat.root / "talk.sh"
     named.write_text(CHAT)
 
     def broken(process: Any, identity: str, around: Any) -> Any:
@@ -106,7 +106,7 @@ def test_a_fault_of_ours_is_three_and_the_rest_is_still_printed(chat: Any, monke
             raise ZeroDivisionError("by zero")
         return build(process, identity, around)
 
-    monkeypatch.setattr(check, "build", broken)
+    monkeypatch.setattr(pipeline, "build", broken)
     result = chat.check()
     assert (result.status, result.rules) == (3, ["cold-prompt-cache"])
     assert result.err == "kvlint: internal error: talk.sh#talk: ZeroDivisionError: by zero; please report it\n"
