@@ -7,6 +7,7 @@ names that the seeds ask for (`search`).  Each file is parsed at most once.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 
 CONFIG_NAMES = ("kvlint.toml", "pyproject.toml")
 
-# What makes a file a seed: a word of an engine, a proxy, an admission system, or of ours.
-SEED = re.compile(
-    rb"vllm|mlx[_-]lm|llama-(?:server|swap|cpp)|llama[._]cpp|llamacpp|sglang|OLLAMA_|ollama|LLAMA_ARG_|lmdeploy|trtllm"
-    rb"|text-generation-(?:launcher|inference)|tensorrt|litellm|model_list|concurrencyLimit|containerConcurrency|InferenceService"
-    rb"|max_parallel_requests|kubeai|kvlint:|num_ctx|max[-_]model[-_]len|engine_kwargs|served[-_]model[-_]name",
-    re.IGNORECASE,
+# What makes a file a seed: a word of an engine, a proxy, an admission system, or of ours, in lower case.
+SEEDS = (
+    *(b"vllm", b"mlx_lm", b"mlx-lm", b"llama", b"sglang", b"lmdeploy", b"trtllm", b"tensorrt", b"text-generation", b"litellm"),
+    *(b"model_list", b"concurrencylimit", b"containerconcurrency", b"inferenceservice", b"max_parallel_requests", b"kubeai"),
+    *(b"kvlint:", b"num_ctx", b"max-model-len", b"max_model_len", b"engine_kwargs", b"served-model-name", b"served_model_name"),
 )
+KEPT_BYTES = 256 * 1024  # context files above this are looked at when a name leads to them, not searched
 
 # A word that starts an engine or a proxy: what makes an unreadable document an error.
 COMMAND = re.compile(
@@ -56,6 +57,7 @@ class Project:
     _context: dict[str, bytes] = field(default_factory=dict, repr=False)
     _parsed: dict[str, Parsed | None] = field(default_factory=dict, repr=False)
     _bytes: dict[str, bytes] = field(default_factory=dict, repr=False)
+    _searched: _Searched | None = field(default=None, repr=False)
 
     def scan(self) -> None:
         """Pass one: every file that may matter is read once and classified."""
@@ -70,11 +72,12 @@ class Project:
             self.read += 1
             if b"kvlint:" in data:
                 self.marked.add(path)
-            if SEED.search(data) or path in self.given:
+            folded = data.lower()
+            if path in self.given or any(word in folded for word in SEEDS):
                 self.seeds.append(path)
                 self._bytes[path] = data
             else:
-                self._context[path] = data
+                self._context[path] = data if len(data) <= KEPT_BYTES else b""
 
     def refuse(self, path: str, message: str, line: int = 1) -> None:
         self.not_understood.append(NotUnderstood(path, line, message))
@@ -86,9 +89,9 @@ class Project:
         return self._parsed[path]
 
     def _parse(self, path: str) -> Parsed | None:
-        data = self._bytes.get(path, self._context.get(path))
+        data = self._bytes.get(path) or self._context.get(path)
         try:
-            text = decode(self.files.read(path) if data is None else data)
+            text = decode(data or self.files.read(path))
         except Unreadable as error:
             if self.files.exists(path) or path in self.given:
                 self.refuse(path, str(error))
@@ -125,11 +128,13 @@ class Project:
         ]
 
     def search(self, needle: str) -> Iterator[str]:
-        """Pass two: context files whose bytes hold `needle`, and seeds too."""
-        wanted = needle.encode()
-        for path, data in (*self._bytes.items(), *self._context.items()):
-            if wanted in data:
-                yield path
+        """Pass two: files whose bytes hold `needle`, seeds and context alike, each once."""
+        wanted = needle.encode("utf-8", "surrogatepass")
+        if not wanted:
+            return
+        if self._searched is None:
+            self._searched = _Searched({**self._bytes, **self._context})
+        yield from self._searched.find(wanted)
 
     def text(self, path: str) -> Source | None:
         parsed = self.parsed(path)
@@ -143,6 +148,28 @@ class Project:
     @property
     def all_paths(self) -> set[str]:
         return self._bytes.keys() | self._context.keys()
+
+
+class _Searched:
+    """All files as one run of bytes, so that looking for a name is one scan."""
+
+    def __init__(self, contents: dict[str, bytes]) -> None:
+        self._paths = list(contents)
+        self._starts: list[int] = []
+        at = 0
+        for data in contents.values():
+            self._starts.append(at)
+            at += len(data) + 1
+        self._all = b"\0".join(contents.values())
+
+    def find(self, wanted: bytes) -> Iterator[str]:
+        at = self._all.find(wanted)
+        while at >= 0:
+            number = bisect_right(self._starts, at) - 1
+            yield self._paths[number]
+            if number + 1 == len(self._starts):
+                return
+            at = self._all.find(wanted, self._starts[number + 1])
 
 
 def _line(span: Span) -> Span:
