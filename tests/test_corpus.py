@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kvlint.pipeline import Options, evaluate, memory_project, report
 from kvlint.diagnostics import Report
+from kvlint.pipeline import Options, evaluate, memory_project, report
 from kvlint.ruleset.load import rules
 
 CORPUS = Path(__file__).resolve().parents[1] / "../shared/corpus"

@@ -120,5 +120,4 @@ def build_of(image: str) -> str | None:
 def told(lines: Iterable[CommandLine]) -> list[CommandLine]:
     """The lines of one container that say something: another branch's `exec server "$@"` stands for the same server."""
     found = list(lines)
-    kept = [line for line in found if not line.args or any(word.value.strip(HOLE) for word in line.args)]
-    return kept or found[:1]
+    return [line for line in found if any(word.value.strip(HOLE) for word in line.args)] or found[:1]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from kvlint.carriers.arguments import told
 from kvlint.carriers.base import Finding, Item, directory
 from kvlint.carriers.launch import Launch, launches
+from kvlint.carriers.scripts import Files
 from kvlint.command import Opening
 from kvlint.facts import Fact, Unknown, Value, Written
 from kvlint.formats import shell
@@ -105,6 +106,7 @@ def _service(file: _File, key: Scalar, node: Map) -> Iterator[Finding]:
         image=image,
         entrypoint=own_entry,
         assumed=tuple(file.assumed),
+        scripts=Files(file.project).scripts(file.item.path),
     )
     site = _site(file, key, layers)
     for line in told(launches(launch)):

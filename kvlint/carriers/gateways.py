@@ -119,7 +119,9 @@ def _keda(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
             if bound is not None:
                 settings[name] = bound
         names = (target.value,) if target is not None else ()
-        yield _admission(item, root, "keda", threshold.span, per="pod", excess="wait", names=names, settings=settings)
+        yield _admission(
+            item, root, "keda", threshold.text.span, per="pod", excess="wait", names=names, settings=settings
+        )
 
 
 def _istio(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:

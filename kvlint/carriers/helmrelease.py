@@ -51,11 +51,11 @@ def _flux(root: Map, item: Item, cluster: Cluster) -> Iterator[Map]:
         data = cluster.config_map(reference.string("name"), item) if reference.string("kind") == "ConfigMap" else None
         text = data.text(reference.string("valuesKey") or "values.yaml") if data is not None else None
         for node in documents(text) if text is not None else ():
-            below = patches.merge(below, node) if below is not None else node
+            below = patches.overlaid(below, node) if below is not None else node
     if own is None:
         yield from _maps(below)
     elif isinstance(below, Map):
-        yield from _maps(patches.merge(below, own))
+        yield from _maps(patches.overlaid(below, own))
     else:
         yield own
 

@@ -185,10 +185,10 @@ def _admissions(item: Item, found: list[Process]) -> Iterator[Finding]:
         stated = mode is not None and mode.value in system("kserve")["standard_modes"]
         yield _ineffective(entry.key, mode, stated)
     settings = {**scale_settings(section), **annotated_target(root.map("metadata", "annotations"))}
-    if limit is None and not settings:
-        return
     if isinstance(limit, Fact) and (not knative or limit.value == 0):
         limit = None
+    if limit is None and not settings:
+        return
     yield Admission(
         id="",
         system="kserve",

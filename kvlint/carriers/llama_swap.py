@@ -12,7 +12,8 @@ from typing import Any
 
 from kvlint.admission import system
 from kvlint.carriers.base import Finding, Item, directory
-from kvlint.carriers.launch import Launch, launches
+from kvlint.carriers.launch import Launch, Scripts, launches, no_scripts
+from kvlint.carriers.scripts import Files
 from kvlint.facts import Default, Fact, Unknown, Value, Written
 from kvlint.formats import shell
 from kvlint.project import Project
@@ -33,7 +34,7 @@ class LlamaSwap:
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         for item in items:
             if isinstance(item.node, Map):
-                yield from config(item.node, item.path)
+                yield from config(item.node, item.path, scripts=Files(project).scripts(item.path))
 
 
 CARRIER = LlamaSwap()
@@ -51,17 +52,23 @@ class _Config:
     path: str
     macros: dict[str, Text]
     settings: Mapping[str, Value[Any]]
+    scripts: Scripts
     groups: dict[str, tuple[str, bool]] = field(default_factory=dict)  # model: (group, swaps)
 
 
 def config(
-    root: Map, path: str, unit: str | None = None, hosts: tuple[str, ...] = (), ports: tuple[int, ...] = ()
+    root: Map,
+    path: str,
+    unit: str | None = None,
+    hosts: tuple[str, ...] = (),
+    ports: tuple[int, ...] = (),
+    scripts: Scripts = no_scripts,
 ) -> Iterator[Finding]:
     """Everything that a llama-swap configuration holds, from whatever format it was read.
 
-    `hosts`, `ports`: how others of the unit reach the proxy, where its carrier knows.
+    `hosts`, `ports`: how others of the unit reach the proxy, where its carrier knows.  `scripts`: what its commands may run.
     """
-    about = _Config(root, path, dict(_macros(root.map("macros"))), _addresses(root, hosts, ports))
+    about = _Config(root, path, dict(_macros(root.map("macros"))), _addresses(root, hosts, ports), scripts)
     about.groups = dict(_groups(root))
     yield from _unread_keys(root, system("llama-swap")["top_keys"], "top level")
     port = system("llama-swap")["start_port"]
@@ -72,9 +79,17 @@ def config(
     for entry in sorted(models or (), key=lambda each: each.key.value):
         if not isinstance(entry.value, Map):
             continue
-        uses_port = "${PORT}" in (entry.value.string("cmd") or "")
         yield from _model(about, entry.key, entry.value, unit or f"host {directory(path)}", port)
-        port += uses_port
+        port += _uses_port(about, entry.value)
+
+
+def _uses_port(about: _Config, node: Map) -> bool:
+    """Whether a model takes the next port: its command asks for one, itself or through a macro."""
+    command = node.get("cmd")
+    if not isinstance(command, Scalar) or not command.value:
+        return False
+    expanded, _ = expand(command.text, {**about.macros, **dict(_macros(node.map("macros")))}, "")
+    return "${PORT}" in expanded.value
 
 
 def _addresses(root: Map, hosts: tuple[str, ...], ports: tuple[int, ...]) -> dict[str, Value[Any]]:
@@ -140,7 +155,7 @@ def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iter
     if isinstance(command, Scalar) and command.text.value:
         expanded, problems = expand(command.text, macros, key.value)
         yield from problems
-        for line in launches(_launch(expanded, node, macros, key.value)):
+        for line in launches(_launch(about, expanded, node, macros, key.value)):
             process = Process(site, line)
             yield process
             break
@@ -161,7 +176,7 @@ def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iter
     )
 
 
-def _launch(command: Text, node: Map, macros: Mapping[str, Text], model: str) -> Launch:
+def _launch(about: _Config, command: Text, node: Map, macros: Mapping[str, Text], model: str) -> Launch:
     words = tuple(shell.split(command, comment_lines=True))
     env: dict[str, Text] = {}
     for item in node.list("env") or ():
@@ -170,7 +185,7 @@ def _launch(command: Text, node: Map, macros: Mapping[str, Text], model: str) ->
             cut = expanded.value.index("=")
             env[expanded.value[:cut]] = expanded.slice(cut + 1)
     place = words[0].span if words else command.span
-    return Launch(words=words, place=place, env=env)
+    return Launch(words=words, place=place, env=env, scripts=about.scripts)
 
 
 def expand(text: Text, macros: Mapping[str, Text], model: str) -> tuple[Text, list[Problem]]:

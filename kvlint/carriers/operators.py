@@ -92,7 +92,7 @@ def _llmkube(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
     spec = root.map("spec")
     runtime = (spec.string("runtime") or "llamacpp") if spec is not None else ""
     engine = {"vllm": "vllm", "llamacpp": "llama-server"}.get(runtime)
-    if spec is None or engine is None:
+    if spec is None or engine is None or "modelRef" not in spec:
         return
     about, (_, place) = system("llmkube"), _named(root)
     model = _llmkube_model(item, spec, cluster)

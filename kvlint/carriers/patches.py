@@ -38,6 +38,22 @@ def merge(base: Node, patch: Node, name: str = "", depth: int = 0) -> Node:
     return patch
 
 
+def overlaid(base: Node, over: Node, depth: int = 0) -> Node:
+    """Helm's way: maps are merged, null deletes, everything else is replaced."""
+    if depth > MAX_DEPTH or not (isinstance(base, Map) and isinstance(over, Map)):
+        return over
+    entries = {entry.key.value: entry for entry in base}
+    for entry in over:
+        key = entry.key.value
+        if _is_null(entry.value):
+            entries.pop(key, None)
+        elif key in entries:
+            entries[key] = Entry(entry.key, overlaid(entries[key].value, entry.value, depth + 1))
+        else:
+            entries[key] = entry
+    return Map(tuple(entries.values()), base.span, (*base.open, *over.open))
+
+
 def _merge_maps(base: Map, patch: Map, depth: int) -> Map:
     if patch.string("$patch") == "replace":
         return without(patch, "$patch")

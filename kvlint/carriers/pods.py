@@ -10,7 +10,7 @@ from typing import Any
 from kvlint.carriers.arguments import started, told
 from kvlint.carriers.base import Item
 from kvlint.carriers.cluster import Cluster, texts, unit
-from kvlint.carriers.launch import Launch, launches
+from kvlint.carriers.launch import SCRIPT_ENDINGS, Launch, Scripts, launches
 from kvlint.command import Opening
 from kvlint.facts import Assumed, Fact, Unknown, Value, Written, quantity
 from kvlint.formats.shell import invocation, kubelet_expand
@@ -111,10 +111,30 @@ def of_container(pod: Pod, container: Map, cluster: Cluster) -> Iterator[Process
         env_open=tuple(env_open),
         open=tuple(openings),
         place=place.span if place else container.span,
+        scripts=_scripts(pod, cluster),
     )
     site = site_of(pod, container, cluster)
     for line in told(launches(launch)):
         yield Process(site, line)
+
+
+def _scripts(pod: Pod, cluster: Cluster) -> Scripts:
+    """The script that a word names: a key of a ConfigMap that the pod mounts, else a file of the project."""
+    from kvlint.carriers.scripts import Files
+
+    in_files = Files(cluster.project).scripts(pod.item.path)
+
+    def script(word: Text) -> Text | None:
+        name = word.value.rpartition("/")[2]
+        for volume in (pod.spec.list("volumes") or List((), pod.place)).maps():
+            mounted = volume.string("configMap", "name")
+            data = cluster.config_map(mounted, pod.item) if mounted and name.endswith(SCRIPT_ENDINGS) else None
+            text = data.text(name) if data is not None else None
+            if text is not None:
+                return text
+        return in_files(word)
+
+    return script
 
 
 def image_of(container: Map) -> Text | None:

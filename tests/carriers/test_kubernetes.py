@@ -167,3 +167,28 @@ spec:
         "pool.yaml#pool/decode/main": 3,
     }
     assert read["pool.yaml#pool/prefill/main"].site.labels == {"role": "p"}
+
+
+def test_a_script_of_a_mounted_config_map() -> None:
+    text = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: scripts}
+data:
+  serve.sh: |
+    exec vllm serve Qwen/Qwen3-8B --max-model-len "$WINDOW"
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: qwen}
+spec:
+  volumes: [{name: s, configMap: {name: scripts}}]
+  containers:
+    - name: vllm
+      image: mine
+      command: [bash, /scripts/serve.sh]
+      env: [{name: WINDOW, value: "4096"}]
+"""
+    only = process({"pod.yaml": text})
+    assert words(only) == ["vllm", "serve", "Qwen/Qwen3-8B", "--max-model-len", "4096"]
+    assert (only.site.name, only.line.args[1].span.line) == ("qwen/vllm", 6)
