@@ -92,7 +92,7 @@ def _number(text: str) -> Any:
 
 
 def whose(words: Iterable[Text]) -> str | None:
-    """The engine that an image's arguments plainly belong to: at least two that no other engine has, and none that only another has."""
+    """The engine that an image's arguments plainly belong to: two that no other has, and none that only another has."""
     flags = [match.group() for word in words if (match := _FLAG.match(word.value))]
     if len(flags) < LEAST_TELLING or not any(_TELLING.fullmatch(flag) for flag in flags):
         return None

@@ -159,7 +159,7 @@ def _mentions(node: Node, name: str, depth: int) -> bool:
 
 
 def _addresses(item: Item, cluster: Cluster) -> Iterator[tuple[str, int | None]]:
-    from kvlint.carriers.helmrelease import services as released
+    from kvlint.carriers.app_template import services as released
     from kvlint.carriers.kubernetes import pods_of
 
     assert isinstance(item.node, Map)

@@ -83,7 +83,7 @@ def values(node: Map, release: Release, cluster: Cluster) -> Iterator[Finding]:
     yield from (chart or _anything)(node, release, cluster)
 
 
-def _pod(release: Release, workload: str, place: Span, spec: Map, hosts: tuple[str, ...] = ()) -> Pod:
+def pod_of(release: Release, workload: str, place: Span, spec: Map, hosts: tuple[str, ...] = ()) -> Pod:
     return Pod(
         release.item,
         spec,
@@ -141,7 +141,7 @@ def _model_spec(spec: Map, model: Map, release: Release, cluster: Cluster) -> It
     )
     prefix = f"{release.name}-" if release.name else ""
     hosts = (f"{prefix}{name.value}-engine-service", f"{prefix}engine-service")
-    pod = _pod(release, name.value, name.span, pod_spec, hosts)
+    pod = pod_of(release, name.value, name.span, pod_spec, hosts)
     replicas = count_of(model.get("replicaCount"), "replicas", "a literal replicaCount")
     yield from of_container(replace(pod, replicas=replicas), container, cluster)
 
@@ -208,7 +208,7 @@ def _modelservice(node: Map, release: Release, cluster: Cluster) -> Iterator[Fin
         section = entry.value if entry is not None else None
         if not isinstance(section, Map) or entry is None or section.string("create") == "false":
             continue
-        pod = _pod(release, role, entry.key.span, section)
+        pod = pod_of(release, role, entry.key.span, section)
         replicas = count_of(section.get("replicas"), "replicas", "a literal number of replicas")
         data = MappingProxyType({**pod.data, "role": role})
         for container in (section.list("containers") or List((), section.span)).maps():
@@ -286,7 +286,7 @@ def _serving_runtime(node: Map, release: Release, cluster: Cluster) -> Iterator[
     spec = nodes.mapping(node.span, {"nodeSelector": node.get("nodeSelector"), "volumes": _volume(runtime, "2Gi")})
     workload = node.string("inferenceService", "name") or release.name or "servingRuntime"
     replicas = count_of(node.get("scaling", "minReplicas"), "replicas", "a literal scaling.minReplicas")
-    pod = replace(_pod(release, workload, place, spec), replicas=replicas)
+    pod = replace(pod_of(release, workload, place, spec), replicas=replicas)
     yield from of_container(pod, container, cluster)
 
 
@@ -323,43 +323,15 @@ def _castai(node: Map, release: Release, cluster: Cluster) -> Iterator[Finding]:
         },
     )
     replicas = count_of(node.get("replicaCount"), "replicas", "a literal replicaCount")
-    pod = replace(_pod(release, release.name or "model", name.span, node), replicas=replicas)
+    pod = replace(pod_of(release, release.name or "model", name.span, node), replicas=replicas)
     yield from of_container(pod, container, cluster)
 
 
 def _app_template(node: Map, release: Release, cluster: Cluster) -> Iterator[Finding]:
-    """bjw-s's app-template: controllers with their containers; it turns service links off itself."""
-    from kvlint.carriers.helmrelease import service_names
+    from kvlint.carriers.app_template import pods
 
-    for entry in node.map("controllers") or ():
-        if not isinstance(entry.value, Map):
-            continue
-        controller = entry.value
-        options = controller.map("pod") or node.map("defaultPodOptions") or Map((), controller.span)
-        hosts = tuple(service_names(node, release.name, entry.key.value))
-        pod = _pod(release, entry.key.value, entry.key.span, options, hosts)
-        replicas = count_of(controller.get("replicas"), "replicas", "a literal number of replicas")
-        data = MappingProxyType({**pod.data, "service_links": False, "service_ports": _ports(node, entry.key.value)})
-        for section in ("initContainers", "containers"):
-            for each in controller.map(section) or ():
-                if isinstance(each.value, Map):
-                    container = nodes.mapping(each.value.span, {**_entries(each.value), "name": each.key})
-                    yield from of_container(replace(pod, replicas=replicas, data=data), container, cluster)
-
-
-def _ports(node: Map, controller: str) -> tuple[int, ...]:
-    found = []
-    for entry in node.map("service") or ():
-        if isinstance(entry.value, Map) and entry.value.string("controller") in (None, controller):
-            for port in entry.value.map("ports") or ():
-                number = port.value.string("port") if isinstance(port.value, Map) else None
-                if number is not None and number.isdigit():
-                    found.append(int(number))
-    return tuple(found)
-
-
-def _entries(node: Map) -> dict[str, Node | None]:
-    return {entry.key.value: entry.value for entry in node}
+    for pod, container in pods(node, release):
+        yield from of_container(pod, container, cluster)
 
 
 def _anything(node: Map, release: Release, cluster: Cluster) -> Iterator[Finding]:
@@ -408,5 +380,5 @@ def _one(path: tuple[Scalar, ...], node: Map, release: Release, cluster: Cluster
         },
     )
     replicas = count_of(node.get("replicaCount") or node.get("replicas"), "replicas", "a literal replicaCount")
-    pod = replace(_pod(release, release.name or name, place, node), engine=engine, replicas=replicas)
+    pod = replace(pod_of(release, release.name or name, place, node), engine=engine, replicas=replicas)
     yield from of_container(pod, container, cluster)

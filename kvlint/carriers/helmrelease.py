@@ -91,28 +91,3 @@ def _maps(node: Node | None) -> Iterator[Map]:
         yield node
     elif isinstance(node, Scalar) and node.tag == "str":
         yield from (each for each in documents(node.text) if isinstance(each, Map))
-
-
-def service_names(node: Map, release: str, controller: str) -> Iterator[str]:
-    """The Services of app-template that lead to a controller: the release's name alone where there is one Service."""
-    listed = [entry for entry in node.map("service") or () if isinstance(entry.value, Map)]
-    for entry in listed:
-        if not isinstance(entry.value, Map) or entry.value.string("controller") not in (None, controller):
-            continue
-        override = entry.value.string("forceRename") or entry.value.string("nameOverride")
-        base = override or (release if len(listed) == 1 else f"{release}-{entry.key.value}")
-        if base and release:
-            yield base
-
-
-def services(root: Map) -> Iterator[tuple[str, int | None]]:
-    """Names and ports of the Services that a release of app-template makes."""
-    node, release = root.map("spec", "values"), root.string("metadata", "name") or ""
-    listed = list((node.map("service") if node is not None else None) or ())
-    for entry in listed:
-        if not isinstance(entry.value, Map):
-            continue
-        name = release if len(listed) == 1 else f"{release}-{entry.key.value}"
-        numbers = [port.value.string("port") for port in entry.value.map("ports") or () if isinstance(port.value, Map)]
-        for number in numbers or [None]:
-            yield name, int(number) if number is not None and number.isdigit() else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from carried import found, process, processes, value, words
 
 STACK = """\
@@ -30,7 +32,7 @@ def test_production_stack_renders_the_keys_of_vllm_config() -> None:
     line = words(only)
     assert line[:5] == ["vllm", "serve", "meta-llama/Llama-3.1-8B-Instruct", "--port", "8000"]
     assert line[-2:] == ["--max-num-seqs", "8"]
-    pairs = dict(zip(line, line[1:], strict=False))
+    pairs = dict(pairwise(line))
     assert (pairs["--max-model-len"], pairs["--tensor-parallel-size"]) == ("4096", "4")
     assert "--no-enable-chunked-prefill" in line
     assert "--no-enable-prefix-caching" in line  # the chart turns it off where vllmConfig does not turn it on

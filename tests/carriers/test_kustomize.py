@@ -55,7 +55,8 @@ spec:
     window = only.line.args[2]
     assert window.value == "--max-model-len=32768"
     assert {piece.span.path for piece in window.pieces} == {"base/deployment.yaml", "overlays/prod/runtime.env"}
-    assert (only.line.image is not None) and only.line.image.value == "vllm/vllm-openai:v0.12.0"
+    assert only.line.image is not None
+    assert only.line.image.value == "vllm/vllm-openai:v0.12.0"
     assert value(only.site.gpus) == 4
     assert only.site.unit == "namespace ai"
     assert [each.text.value for each in only.site.product] == ["nvidia-h100-80gb"]

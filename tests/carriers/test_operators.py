@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from carried import admission, found, process, processes, value, words
 
 KUBEAI = """\
@@ -66,7 +68,7 @@ def test_vllm_runtime_writes_both_switches_whether_or_not_they_are_set() -> None
     assert line[:5] == ["vllm", "serve", "meta-llama/Llama-3.1-8B-Instruct", "--port", "8000"]
     assert {"--enable-chunked-prefill", "--no-enable-prefix-caching"} <= set(line)
     assert line[-1] == "--enforce-eager"
-    pairs = dict(zip(line, line[1:], strict=False))
+    pairs = dict(pairwise(line))
     assert (pairs["--max-model-len"], pairs["--max-num-seqs"], pairs["--gpu_memory_utilization"]) == (
         "4096",
         "32",
@@ -103,7 +105,7 @@ def test_llmkube_takes_slots_as_the_width_and_devices_as_tensor_parallelism() ->
     only = process({"qwen.yaml": LLMKUBE})
     line = words(only)
     assert line[:5] == ["vllm", "serve", "org/Qwen", "--port", "8001"]
-    pairs = dict(zip(line, line[1:], strict=False))
+    pairs = dict(pairwise(line))
     assert (pairs["--max-num-seqs"], pairs["--tensor-parallel-size"]) == ("6", "2")
     assert (pairs["--max-model-len"], pairs["--kv-cache-dtype"], pairs["--served-model-name"]) == (
         *("246944", "fp8_e4m3"),
