@@ -3,20 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cmp_to_key
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from kvlint.formats import nix_outside
-from kvlint.formats.nix_coerce import equal, integer, json_text, less, to_text, truth
+from kvlint.formats.nix_attrs import (
+    attr_names,
+    attr_values,
+    cat_attrs,
+    get_attr,
+    has_attr,
+    intersect_attrs,
+    list_to_attrs,
+    map_attrs,
+    remove_attrs,
+    zip_attrs_with,
+)
+from kvlint.formats.nix_coerce import integer, json_text, less, to_text, truth
 from kvlint.formats.nix_json import from_json
+from kvlint.formats.nix_lists import (
+    _some,
+    concat_lists,
+    concat_map,
+    elem,
+    elem_at,
+    filter_list,
+    fold,
+    gen_list,
+    group_by,
+    head,
+    length,
+    map_list,
+    partition,
+    sort,
+    tail,
+)
 from kvlint.formats.nix_numbers import arithmetic
-from kvlint.formats.nix_operators import concatenated
 from kvlint.formats.nix_strings import STRING_BUILTINS
 from kvlint.formats.nix_syntax import Variable
 from kvlint.formats.nix_values import (
     Attrs,
-    Bool,
     Closure,
     Int,
     Items,
@@ -26,24 +52,20 @@ from kvlint.formats.nix_values import (
     Primitive,
     Property,
     Run,
-    Slot,
-    Splice,
     Str,
     Stuck,
     Thunk,
-    Unknown,
     Value,
     done,
     failed,
     kind_of,
-    opaque,
+    make_set,
 )
 from kvlint.source import Span, Text
 from kvlint.tree import Opaque
 
 if TYPE_CHECKING:
     from kvlint.formats.nix_evaluate import Evaluator
-
 
 
 def to_string(ev: Evaluator, span: Span, value: Thunk) -> Value:
@@ -90,7 +112,6 @@ def try_eval(ev: Evaluator, span: Span, value: Thunk) -> Value:
     return make_set({"success": success, "value": value}, span)
 
 
-
 def _operator(sign: str) -> Run:
     def run(ev: Evaluator, span: Span, a: Thunk, b: Thunk) -> Value:
         return arithmetic(sign, ev.number_of(a), ev.number_of(b), span)
@@ -122,7 +143,6 @@ def less_than(ev: Evaluator, span: Span, a: Thunk, b: Thunk) -> Value:
     return truth(less(ev, a, b, span), span)
 
 
-
 def _is(*kinds: str) -> Run:
     def run(ev: Evaluator, span: Span, value: Thunk) -> Value:
         return truth(_kind(ev, value, span) in kinds, span)
@@ -139,8 +159,6 @@ def _kind(ev: Evaluator, thunk: Thunk, span: Span) -> str:
 
 def type_of(ev: Evaluator, span: Span, value: Thunk) -> Value:
     return Str(Text.at(_kind(ev, value, span), span))
-
-
 
 
 def function_args(ev: Evaluator, span: Span, function: Thunk) -> Value:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kvlint.formats import nix_builtins, nix_lib, nix_outside
+from kvlint.formats import nix_lib, nix_outside
 from kvlint.formats.nix_coerce import known_string, to_text
 from kvlint.formats.nix_literals import list_literal, literal, path_literal, string_literal
 from kvlint.formats.nix_operators import binary, unary
 from kvlint.formats.nix_parse import parse
+from kvlint.formats.nix_scope import bind, lookup
 from kvlint.formats.nix_sets import attr_set, bindings, has_attr, select
 from kvlint.formats.nix_syntax import (
     Apply,
@@ -20,7 +21,6 @@ from kvlint.formats.nix_syntax import (
     Bad,
     Binary,
     Expr,
-    Formal,
     HasAttr,
     If,
     Lambda,
@@ -262,7 +262,7 @@ class Evaluator:
                     argument = self.delay(expr.argument, scope)
                     if not isinstance(function, Closure):
                         return self.apply(function, argument, expr.span)
-                    scope, expr = self.bind(function, argument, expr.span), function.function.body
+                    scope, expr = bind(self, function, argument, expr.span), function.function.body
                 elif isinstance(expr, If):
                     expr = expr.then if self.condition(expr.condition, scope) else expr.otherwise
                 elif isinstance(expr, Let):
@@ -288,42 +288,7 @@ class Evaluator:
         raise self.wrong(value, "bool", expr.span)
 
     def variable(self, expr: Variable, scope: Scope) -> Value:
-        return self.force(self.lookup(expr, scope))
-
-    def lookup(self, expr: Variable, scope: Scope) -> Thunk:
-        """The thunk of a name: of the nearest binding, else of the innermost `with` that has it."""
-        environments: list[Thunk] = []
-        at: Scope | None = scope
-        while at is not None:
-            found = at.names.get(expr.name)
-            if found is not None:
-                return found
-            if at.environment is not None:
-                environments.append(at.environment)
-            at = at.parent
-        if expr.name in ("true", "false"):
-            return done(Bool(expr.name == "true", Text.of(expr.source, expr.start, expr.end)), expr.span)
-        found_global = nix_builtins.global_value(expr)
-        if found_global is not None:
-            return done(found_global, expr.span)
-        return self.from_environments(expr, environments)
-
-    def from_environments(self, expr: Variable, environments: list[Thunk]) -> Thunk:
-        """A name that only a `with` can bind: the innermost set that has it, if it is certain which one that is."""
-        for number, environment in enumerate(environments):
-            value = self.known_or_outside(environment)
-            if number < len(environments) - 1 and not self.certain(value, expr.name):
-                raise Stuck(Opaque(expr.span, f"several sets in force may hold {expr.name}"))
-            found = self.attribute(value, expr.name, expr.span)
-            if found is not None:
-                return found
-        raise failed(expr.span, f"{expr.name} is not defined")
-
-    def certain(self, value: Value, name: str) -> bool:
-        """Whether it is known that a set has the name, or has it not."""
-        if isinstance(value, Library):
-            return nix_lib.has(value, name)
-        return not isinstance(value, (Outside, Script))
+        return self.force(lookup(self, expr, scope))
 
     def known_or_outside(self, thunk: Thunk) -> Value:
         value = self.force(thunk)
@@ -357,54 +322,10 @@ class Evaluator:
 
     # Functions
 
-    def bind(self, function: Closure, argument: Thunk, span: Span) -> Scope:
-        """The scope of a function's body, called with `argument`."""
-        code = function.function
-        names: dict[str, Thunk] = {}
-        scope = Scope(names, function.scope)
-        if code.formals is not None:
-            self.bind_formals(code, argument, scope, span)
-        if code.name is not None:
-            names[code.name] = argument
-        return scope
-
-    def bind_formals(self, code: Lambda, argument: Thunk, scope: Scope, span: Span) -> None:
-        assert code.formals is not None
-        value = self.either(self.force(argument))
-        if not isinstance(value, (Attrs, Outside, Library)):
-            raise self.wrong(value, "set", span)
-        wanted = {formal.name for formal in code.formals}
-        if isinstance(value, Attrs) and not code.ellipsis:
-            for name in value.slots:
-                if name not in wanted:
-                    raise failed(span, f"the function is called with {name!r}, which it does not take")
-        for formal in code.formals:
-            scope.names[formal.name] = self.formal(value, formal, scope, span)
-
-    def formal(self, value: Value, formal: Formal, scope: Scope, span: Span) -> Thunk:
-        """The thunk of one name of `{ a, b ? 1 }:`."""
-        if isinstance(value, Outside):
-            if formal.default is None or formal.name in nix_outside.ARGUMENTS:
-                return done(nix_outside.member(value, formal.name, formal.span), formal.span)
-            if value.path:
-                return done(opaque(value), formal.span)
-            return self.delay(formal.default, scope)
-        try:
-            found = self.attribute(value, formal.name, formal.span)
-        except Exhausted:
-            raise
-        except Stuck as stuck:
-            return done(opaque(stuck.unknown), formal.span)
-        if found is not None:
-            return found
-        if formal.default is None:
-            raise failed(span, f"the function is called without {formal.name!r}")
-        return self.delay(formal.default, scope)
-
     def apply(self, function: Value, argument: Thunk, span: Span) -> Value:
         """The value of a function called with one argument."""
         if isinstance(function, Closure):
-            return self.eval(function.function.body, self.bind(function, argument, span))
+            return self.eval(function.function.body, bind(self, function, argument, span))
         if isinstance(function, Primitive):
             arguments = (*function.arguments, argument)
             if len(arguments) < function.arity:

@@ -5,30 +5,61 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kvlint.formats import nix_builtins
-from kvlint.formats.nix_builtins import BUILTINS, make_set
-from kvlint.formats.nix_coerce import equal, integer, less, truth
+from kvlint.formats.nix_attrs import (
+    attr_by_path,
+    concat_map_attrs,
+    filter_attrs,
+    gen_attrs,
+    map_attrs_new,
+    map_attrs_to_list,
+    merge_attrs,
+    merge_attrs_list,
+    name_value_pair,
+    optional_attrs,
+    recursive_update,
+    set_attr_by_path,
+)
+from kvlint.formats.nix_builtins import BUILTINS
+from kvlint.formats.nix_coerce import integer, less, truth
+from kvlint.formats.nix_lib_shell import SHELL_FUNCTIONS
 from kvlint.formats.nix_lib_strings import STRING_FUNCTIONS
-from kvlint.formats.nix_operators import concatenated
-from kvlint.formats.nix_sets import update
+from kvlint.formats.nix_lists import (
+    _numbered,
+    concat,
+    count,
+    drop,
+    find_first,
+    flatten,
+    fold_right,
+    init,
+    last,
+    map_list,
+    number_range,
+    optional,
+    optionals,
+    replicate,
+    reverse,
+    singleton,
+    subtract_lists,
+    take,
+    to_list,
+    unique,
+    zip_lists_with,
+)
 from kvlint.formats.nix_values import (
     Attrs,
-    Bool,
-    Failed,
-    Items,
     Library,
     Outside,
     Primitive,
     Property,
     Run,
     Slot,
-    Splice,
     Str,
-    Stuck,
     Thunk,
     Value,
     done,
     failed,
-    opaque,
+    make_set,
 )
 from kvlint.source import Span, Text
 from kvlint.tree import Opaque
@@ -61,10 +92,6 @@ def mk_if(ev: Evaluator, span: Span, condition: Thunk, content: Thunk) -> Value:
 
 def mk_merge(ev: Evaluator, span: Span, contents: Thunk) -> Value:
     return Property("merge", span, contents)
-
-
-
-
 
 
 def _extreme(largest: bool) -> Run:
@@ -198,6 +225,7 @@ _TABLE: dict[str, tuple[int, Run]] = {
     "zipListsWith": (3, zip_lists_with),
     **{name: (1, _priority("override", priority)) for name, priority in PRIORITIES.items()},
     **{name: (1, _priority("order", priority)) for name, priority in ORDERS.items()},
+    **SHELL_FUNCTIONS,
     **STRING_FUNCTIONS,
 }
 # What lib has of its own: of the builtins it hands on the rest under the same name.

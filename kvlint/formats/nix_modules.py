@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kvlint.formats.nix_evaluate import STEPS_A_LEAF, Evaluator
+from kvlint.formats.nix_scope import bind
 from kvlint.formats.nix_values import (
     Attrs,
     Bool,
@@ -85,7 +86,7 @@ class TreeBuilder:
         argument = done(Outside(span, (), (), result), span)
 
         def run() -> Value:
-            return self.ev.eval(function.function.body, self.ev.bind(function, argument, span))
+            return self.ev.eval(function.function.body, bind(self.ev, function, argument, span))
 
         result.run = run
         return result

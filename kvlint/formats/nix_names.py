@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import lru_cache
 from typing import Any
 
 from kvlint.formats.nix_syntax import AttrSet, Bad, Expr, Key, Lambda, Let, Number, Problem, Variable, With
 
 MAX_DEPTH = 150
+_PARTS: dict[Any, tuple[str, ...]] = {}
 # What Nix binds without `builtins.`, in every release; all names that start with two underscores beside.
 _GLOBAL = frozenset(
     {
@@ -80,16 +80,18 @@ def _visit_set(node: AttrSet, inner: frozenset[str], outer: frozenset[str], foun
             _visit(definition.value, outer if definition.inherited else inner, found, depth + 1)
 
 
-@lru_cache(maxsize=None)
-def _parts(kind: type[Expr]) -> tuple[str, ...]:
-    """The fields of a kind of expression that may hold others."""
-    return tuple(item.name for item in fields(kind) if item.name not in ("source", "start", "end"))
+def _parts(node: Expr) -> tuple[str, ...]:
+    """The fields of an expression that may hold others."""
+    kind = type(node)
+    if kind not in _PARTS:
+        _PARTS[kind] = tuple(item.name for item in fields(node) if item.name not in ("source", "start", "end"))
+    return _PARTS[kind]
 
 
 def below(node: Expr) -> list[Expr]:
     """The expressions directly below one that binds no names."""
     found: list[Expr] = []
-    stack: list[Any] = [getattr(node, name) for name in _parts(type(node))]
+    stack: list[Any] = [getattr(node, name) for name in _parts(node)]
     while stack:
         value = stack.pop()
         if isinstance(value, Expr):

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 NOWHERE = Source("", "").span(0, 0)
 
 # What the module system, a flake or callPackage hands over whatever the default says.
-ARGUMENTS = frozenset({"config", "inputs", "lib", "modulesPath", "options", "outputs", "pkgs", "self", "specialArgs", "utils"})
+ARGUMENTS = frozenset(
+    {"config", "inputs", "lib", "modulesPath", "options", "outputs", "pkgs", "self", "specialArgs", "utils"}
+)
 
 # The functions of nixpkgs (pkgs/build-support/trivial-builders, pkgs/build-support/writers) that write a text to the store:
 # whether the file is a program below bin/.

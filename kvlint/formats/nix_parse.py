@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from kvlint.formats.nix_bindings import define, inherit
 from kvlint.formats.nix_names import undefined
 from kvlint.formats.nix_syntax import (
     Apply,
@@ -15,7 +16,6 @@ from kvlint.formats.nix_syntax import (
     Bad,
     Binary,
     Comment,
-    Definition,
     Expr,
     File,
     Formal,
@@ -46,7 +46,6 @@ MAX_SIZE = 500_000
 _MAX_INT = 2**63 - 1
 _TOO_DEEP = "nested too deeply to be read"
 _BROKEN = "cannot be read: a syntax error stands here"
-_MERGED = "releases of Nix merge these sets differently"
 _NOT_CHAINED = ({"==", "!="}, {"<", ">", "<=", ">="})
 _Kids = list["Node"]
 
@@ -415,79 +414,16 @@ class _Reader:
                 into.open.append(self.bad(node, _BROKEN))
             value = self.bad(node, _BROKEN) if broken or len(sound) < 2 else self.expr(sound[1])
             if keys:
-                self.define(into, keys, value)
+                define(self.problems, into, keys, value)
             else:
                 into.open.append(self.bad(node, _BROKEN))
         elif node.type == "inherit" and sound:
             for key in self.keys(sound[-1]):
-                self.inherit(into, key, None)
+                inherit(self.problems, into, key, None)
         elif node.type == "inherit_from" and len(sound) > 1:
             origin = self.expr(sound[0])
             for key in self.keys(sound[-1]):
-                self.inherit(into, key, origin)
-
-    def inherit(self, into: AttrSet, key: Key, origin: Expr | None) -> None:
-        if key.name is None:
-            self.problems.append(Problem(key.span, "a dynamic attribute cannot be inherited"))
-            return
-        name = key.name.value
-        if name in into.static:
-            self.duplicate(key)
-            return
-        value = Variable(self.source, key.span.start, key.span.end, name)
-        into.static[name] = Definition(key, value, inherited=origin is None, origin=origin)
-
-    def define(self, into: AttrSet, keys: tuple[Key, ...], value: Expr) -> None:
-        """`a.b.c = value`: nested sets on the way, merged with those that stand there already."""
-        for index, key in enumerate(keys[:-1]):
-            rest = keys[index + 1].span.start
-            if key.name is None:
-                nested = AttrSet(self.source, rest, value.end, False)
-                into.dynamic.append(Definition(key, nested))
-                into = nested
-                continue
-            name = key.name.value
-            present = into.static.get(name)
-            if present is None:
-                nested = AttrSet(self.source, rest, value.end, False)
-                into.static[name] = Definition(key, nested)
-                into = nested
-            elif isinstance(present.value, AttrSet) and present.origin is None:
-                into = present.value
-                if into.recursive:
-                    into.open.append(Bad(self.source, rest, value.end, _MERGED))
-            else:
-                self.duplicate(key)
-                return
-        self.place_last(into, keys[-1], value)
-
-    def place_last(self, into: AttrSet, key: Key, value: Expr) -> None:
-        if key.name is None:
-            into.dynamic.append(Definition(key, value))
-            return
-        name = key.name.value
-        present = into.static.get(name)
-        if present is None:
-            into.static[name] = Definition(key, value)
-        elif isinstance(present.value, AttrSet) and isinstance(value, AttrSet) and present.origin is None:
-            self.merge(present.value, value)
-        else:
-            self.duplicate(key)
-
-    def merge(self, into: AttrSet, other: AttrSet) -> None:
-        """Two literal sets under one key.  Releases differ in what becomes of dynamic keys and of `rec`: those are opened."""
-        for name, definition in other.static.items():
-            if name in into.static:
-                self.duplicate(definition.key)
-            else:
-                into.static[name] = definition
-        into.open += other.open
-        if other.dynamic or other.recursive or into.recursive:
-            into.open.append(Bad(self.source, other.start, other.end, _MERGED))
-
-    def duplicate(self, key: Key) -> None:
-        name = key.name.value if key.name is not None else key.span.text
-        self.problems.append(Problem(key.span, f"attribute {name!r} is defined twice"))
+                inherit(self.problems, into, key, origin)
 
 
 _Read = Callable[[_Reader, Any], Expr]

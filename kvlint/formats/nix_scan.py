@@ -7,6 +7,7 @@ from typing import Any
 from kvlint.formats.nix_evaluate import Evaluator
 from kvlint.formats.nix_names import below
 from kvlint.formats.nix_outside import SET_WRITERS, WRITERS
+from kvlint.formats.nix_scope import bind_formal
 from kvlint.formats.nix_sets import bindings
 from kvlint.formats.nix_syntax import Apply, AttrSet, Expr, Lambda, Let, Select, Variable, With
 from kvlint.formats.nix_values import Outside, Scope, Stuck, Thunk, done
@@ -60,7 +61,7 @@ def _unknown_arguments(ev: Evaluator, function: Lambda, scope: Scope) -> Scope:
     inner = Scope(names, scope)
     argument = done(Outside(function.span, ()), function.span)
     for formal in function.formals or ():
-        names[formal.name] = ev.formal(Outside(function.span, ()), formal, inner, function.span)
+        names[formal.name] = bind_formal(ev, Outside(function.span, ()), formal, inner, function.span)
     if function.name is not None:
         module = function.formals is not None
         names[function.name] = argument if module else done(Outside(function.span, (function.name,)), function.span)

@@ -323,3 +323,7 @@ def one_word(text: Text) -> Text:
         return text
     holes = tuple(Hole(gap.at, gap.span, gap.reason, gap.supply) for gap in text.holes)
     return Text(text.value, text.pieces, holes, text.home)
+
+
+def make_set(values: dict[str, Thunk], span: Span) -> Attrs:
+    return Attrs({name: Slot(Text.at(name, span), span, thunk) for name, thunk in values.items()})

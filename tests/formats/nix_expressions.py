@@ -177,6 +177,7 @@ class Generator:
 
     def int(self, depth: int) -> str:
         rand = self.random
+        two = ["add", "sub", "mul", "bitAnd", "bitOr", "bitXor"]
         return self.pick(
             [
                 lambda: f"({self.of('int', depth)} {rand.choice(['+', '-', '*', '+', '-'])} {self.of('int', depth)})",
@@ -187,9 +188,7 @@ class Generator:
                 lambda: f"(builtins.foldl' (x: y: x {rand.choice(['+', '-'])} y) 0 {self.group('ints', depth)})",
                 lambda: f"(builtins.elemAt ({self.of('ints', depth)} ++ [ 5 6 ]) {rand.randrange(2)})",
                 lambda: f"(builtins.{rand.choice(['floor', 'ceil'])} {self.group('float', depth)})",
-                lambda: (
-                    f"(builtins.{rand.choice(['add', 'sub', 'mul', 'bitAnd', 'bitOr', 'bitXor'])} {self.group('int', depth)} {self.group('int', depth)})"
-                ),
+                lambda: f"(builtins.{rand.choice(two)} {self.group('int', depth)} {self.group('int', depth)})",
                 lambda: f"(builtins.fromJSON {self.quoted(str(rand.randrange(-50, 10**6)))})",
                 lambda: f"(builtins.compareVersions {self.version()} {self.version()})",
                 lambda: f"(builtins.length (builtins.attrNames {self.group('set', depth)}))",

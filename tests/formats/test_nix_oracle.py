@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nix_expressions import expression
 
 from kvlint.formats import nix
 from kvlint.source import Source
 from kvlint.tree import List, Map, Node, Scalar
-
-from nix_expressions import expression
 
 NIX = shutil.which("nix-instantiate")
 BATCH = 100
