@@ -187,7 +187,7 @@ class Quantity(Generic[T]):
     An `Unknown` argument makes the result that `Unknown`.  A function may itself return one: a layout it does not know.
     """
 
-    def __init__(self, plain: Callable[..., T | Unknown], name: str, unit: str, formula: str, source: str) -> None:
+    def __init__(self, plain: Callable[..., T], name: str, unit: str, formula: str, source: str) -> None:
         self.plain = plain
         self.name = name
         self.unit = unit
@@ -227,10 +227,10 @@ class Quantity(Generic[T]):
         return Range(min(corners), cast(Any, middle), max(corners))
 
 
-def quantity(name: str, *, unit: str, formula: str, source: str) -> Callable[[Callable[..., T | Unknown]], Quantity[T]]:
+def quantity(name: str, *, unit: str, formula: str, source: str) -> Callable[[Callable[..., T]], Quantity[T]]:
     """Declare a plain function as a named quantity: `name` is the contract's, `source` says who gives the formula."""
 
-    def wrap(plain: Callable[..., T | Unknown]) -> Quantity[T]:
+    def wrap(plain: Callable[..., T]) -> Quantity[T]:
         return Quantity(plain, name, unit, formula, source)
 
     return wrap

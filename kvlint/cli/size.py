@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kvlint.cli import _common
 
+if TYPE_CHECKING:
+    _Type = click.ParamType[Any]
+else:
+    _Type = click.ParamType
+
 DEFAULT_WINDOWS = "8192,16384,32768,65536,131072,262144"
 
 
-class Size(click.ParamType):
+class Size(_Type):
     """Bytes as a number, or with KiB MiB GiB (binary) or kB MB GB (decimal)."""
 
     name = "size"
@@ -26,7 +31,7 @@ class Size(click.ParamType):
         return found
 
 
-class Share(click.ParamType):
+class Share(_Type):
     """An exact decimal in [0, 1)."""
 
     name = "fraction"
@@ -41,7 +46,7 @@ class Share(click.ParamType):
         return found
 
 
-class Windows(click.ParamType):
+class Windows(_Type):
     """Token counts separated by commas."""
 
     name = "tokens,…"

@@ -97,7 +97,7 @@ def _device_facts(device: Device, origin: Any, coefficients: Coefficients) -> di
         "device": Fact(device, origin),
         "device_name": Fact(device.product, origin),
         "device_memory": Fact(usable, source),
-        "device_nominal_gib": Fact(Fraction(usable.nominal, GIB), source),
+        "device_nominal_gib": Fact(Fraction(int(usable.nominal), GIB), source),
         "unified": Fact(device.unified, source),
     }
     if device.capability is not None:
@@ -111,7 +111,7 @@ def _labelled_memory(site: Site, coefficients: Coefficients) -> dict[str, Value[
         if product.key in LABEL_MIB and product.text.value.isdigit():
             total = int(product.text.value) * MIB
             gap = _range(coefficients.value("usable_below_driver"))
-            size = Range(*(int(total - Fraction(each) * GIB) for each in (gap.high, gap.nominal, gap.low)))
+            size = Range(*(int(total - Fraction(str(each)) * GIB) for each in (gap.high, gap.nominal, gap.low)))
             return {"device_memory": Fact(size, Written(product.text.span, product.text.via))}
     return {}
 

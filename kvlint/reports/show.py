@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from kvlint.pipeline import Evaluation, unknown_inputs
@@ -52,16 +53,23 @@ def _server(group: ServerGroup) -> dict[str, Any]:
         "settings": {
             name: found
             for name in names
-            if (found := _across(group, lambda world, name=name: world.settings.get(name))) is not None
+            if (found := _across(group, partial(_setting, name))) is not None
         },
         "sizing": {
             name: found
             for name in DERIVED
-            if (found := _across(group, lambda world, name=name: world.sizing.get(name), unit=DERIVED[name]))
-            is not None
+            if (found := _across(group, partial(_derived, name), unit=DERIVED[name])) is not None
         },
         "unknown": unknown,
     }
+
+
+def _setting(name: str, world: Server) -> Any:
+    return world.settings.get(name)
+
+
+def _derived(name: str, world: Server) -> Any:
+    return world.sizing.get(name)
 
 
 def _model(server: Server) -> str | None:
