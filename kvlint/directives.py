@@ -1,10 +1,10 @@
 """`# kvlint:` comments: what they say and what they cover.
 
-    # kvlint: ignore[rule-a,rule-b] until=2027-01-31 reason
-    # kvlint: derived kv_bytes_per_token of chat
-    # kvlint: derived <= slot_bytes of chat
-    # kvlint: pin reason until=2027-01-31
-    # kvlint: window=131072 streams=2
+# kvlint: ignore[rule-a,rule-b] until=2027-01-31 reason
+# kvlint: derived kv_bytes_per_token of chat
+# kvlint: derived <= slot_bytes of chat
+# kvlint: pin reason until=2027-01-31
+# kvlint: window=131072 streams=2
 """
 
 from __future__ import annotations
@@ -12,20 +12,30 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kvlint.source import Source, Span
+from kvlint.source import Source, Span, Text
 
 if TYPE_CHECKING:
     from kvlint.formats.document import Comment
     from kvlint.parsing import Parsed
+    from kvlint.subjects import Process
+    from kvlint.tree import Node
 
 _DIRECTIVE = re.compile(r"kvlint:\s*(?P<body>.*?)\s*(?:-->|\*/)?\s*$", re.DOTALL)
 _IGNORE = re.compile(r"ignore\s*\[(?P<rules>[^\]]*)\](?P<rest>.*)", re.DOTALL)
-_DERIVED = re.compile(r"derived\s+(?P<relation><=\s*)?(?P<quantity>[a-z_]+)\s+of\s+(?P<server>\S+)(?P<rest>.*)", re.DOTALL)
+_DERIVED = re.compile(
+    r"derived\s+(?P<relation><=\s*)?(?P<quantity>[a-z_]+)\s+of\s+(?P<server>\S+)(?P<rest>.*)", re.DOTALL
+)
 _PIN = re.compile(r"pin\b(?P<rest>.*)", re.DOTALL)
 _UNTIL = re.compile(r"\buntil=(\S+)")
+_EMBEDDED = re.compile(
+    r"(?:^|(?<=[ \t;]))(?P<comment>#[^\r\n]*?kvlint:[^\r\n]*|<!--(?:(?!-->)[\s\S])*?kvlint:(?:(?!-->)[\s\S])*?-->)",
+    re.MULTILINE,
+)
+_REST = re.compile(r"[^\r\n]*")
 _SETTING = re.compile(r"(?P<name>[a-z_]+)=(?P<value>\S+)")
 
 
@@ -47,49 +57,122 @@ class Directive:
 
 
 def of(parsed: Parsed) -> list[Directive]:
-    """The directives of a file, in order."""
-    if "kvlint:" not in parsed.source.text:
+    """The directives of a file, in order.  One where the format has no comments is of no known kind."""
+    source = parsed.source
+    if "kvlint:" not in source.text:
         return []
-    return [parse(comment) for comment in _comments(parsed)]
+    found = {comment.span.start: parse(comment) for comment in _comments(parsed)}
+    for text in texts(parsed):
+        for comment, folded in _embedded(text, source):
+            if not any(each.span.start <= comment.span.start < each.span.end for each in found.values()):
+                read = parse(comment)
+                lost = folded or parsed.kind == "systemd"
+                found[comment.span.start] = replace(read, kind="unknown") if lost else read
+    return [found[start] for start in sorted(found)]
 
 
 def _comments(parsed: Parsed) -> Iterator[Comment]:
-    if parsed.kind == "shell":
+    """The comments of the format itself."""
+    source, kind = parsed.source, parsed.kind
+    if kind == "shell":
         from kvlint.formats import shell
         from kvlint.source import Text
 
-        source = parsed.source
         for each in shell.commands(Text.of(source, 0, len(source.text))).comments:
-            if "kvlint:" in each.text.value:
-                yield _as_comment(source, each.text.span, each.text.value)
-    elif parsed.kind == "nix":
+            if "kvlint:" in each.text.value and each.text.span.source is source:
+                yield _as_comment(each.text.span)
+    elif kind == "nix":
         from kvlint.formats import nix
 
-        for span, text in nix.comments(parsed.source):
+        for span, text in nix.comments(source):
             if "kvlint:" in text:
-                yield _as_comment(parsed.source, span, text)
-    elif parsed.kind in ("systemd", "env"):
-        yield from _line_comments(parsed.source, "#;")
-    else:
+                yield _as_comment(span)
+    elif kind in ("systemd", "env", "dockerfile"):
+        module = import_module(f"kvlint.formats.{kind}")
+        yield from module.parse(source).comments
+    elif parsed.documents:
         for document in parsed.documents:
-            yield from document.comments
+            for comment in document.comments:
+                yield _as_comment(comment.span, comment.own_line and not _behind(comment.span))
+    else:
+        yield from (_as_comment(source.span(*match.span("comment"))) for match in _EMBEDDED.finditer(source.text))
 
 
-def _as_comment(source: Source, span: Span, text: str) -> Comment:
+def texts(parsed: Parsed) -> Iterator[Text]:
+    """The strings of a file in which a directive may be a comment of what the string holds: a script, a document."""
+    source = parsed.source
+    if parsed.kind == "nix":
+        from kvlint.formats import nix
+
+        reading = nix.read(source)
+        yield from _scalars(reading.root)
+        yield from (script.text for script in reading.scripts)
+    elif parsed.kind == "systemd":
+        from kvlint.formats import systemd
+
+        yield from (each.value for part in systemd.parse(source).sections for each in part.settings)
+    elif parsed.kind == "dockerfile":
+        from kvlint.formats import dockerfile
+
+        yield from (each.text for each in dockerfile.parse(source).instructions)
+    elif parsed.kind == "shell":
+        from kvlint.formats import shell
+        from kvlint.source import Text
+
+        yield from (each.body for each in shell.commands(Text.of(source, 0, len(source.text))).heredocs)
+    for document in parsed.documents:
+        if document.node is not None:
+            yield from _scalars(document.node)
+
+
+def _scalars(node: Node) -> Iterator[Text]:
+    from kvlint.tree import Scalar, walk
+
+    return (each.text for each in walk(node) if isinstance(each, Scalar) and "kvlint:" in each.text.value)
+
+
+def _embedded(text: Text, source: Source) -> Iterator[tuple[Comment, bool]]:
+    """Comments of what a string holds, as far as they stand in the file itself; and whether more was folded into one."""
+    if "kvlint:" not in text.value:
+        return
+    for match in _EMBEDDED.finditer(text.value):
+        part = text.slice(*match.span("comment"))
+        if not part.pieces or part.span.source is not source:
+            continue
+        line = _REST.match(source.text, part.span.start)
+        folded = match["comment"].startswith("#") and part.span.line != part.span.end_line
+        span = source.span(part.span.start, line.end()) if folded and line else part.span
+        own_line = not text.value[: match.start("comment")].rpartition("\n")[2].strip()
+        yield _as_comment(span, own_line), folded
+
+
+def _as_comment(span: Span, own_line: bool | None = None) -> Comment:
+    """A comment stands on a line of its own if nothing is before it there, and nothing behind."""
     from kvlint.formats.document import Comment
 
-    line, column = source.position(span.start)
-    return Comment(span, text, not source.line(line)[: column - 1].strip())
+    source = span.source
+    if own_line is None:
+        before = source.text[source.line_starts[span.line - 1] : span.start]
+        own_line = not before.strip(" \t\ufeff") and not _behind(span)
+    return Comment(span, source.text[span.start : span.end], own_line)
 
 
-def _line_comments(source: Source, markers: str) -> Iterator[Comment]:
-    from kvlint.formats.document import Comment
+def _behind(span: Span) -> str:
+    """What stands behind a place on its line."""
+    found = _REST.match(span.source.text, span.end)
+    return found[0].strip() if found else ""
 
-    for number in range(1, len(source.line_starts) + 1):
-        text = source.line(number)
-        if "kvlint:" in text and text.lstrip()[:1] in markers:
-            start = source.line_starts[number - 1]
-            yield Comment(source.span(start, start + len(text)), text, True)
+
+def misplaced(directive: Directive, process: Process) -> bool:
+    """Whether the directive became an argument of a process, or cut its command off in the middle."""
+    span = directive.span
+    words = [word.span for word in process.line.words if word.pieces and word.span.source is span.source]
+    if any(start < span.end and span.start < end for word in words for start, end in word.pieces):
+        return True
+    if not process.line.shell:
+        return False
+    above = span.source.line(span.line - 1).rstrip() if directive.own_line and span.line > 1 else ""
+    return above.endswith("\\") and any(word.end_line == span.line - 1 for word in words)
 
 
 def parse(comment: Comment) -> Directive:

@@ -11,14 +11,14 @@ from kvlint import directives
 from kvlint.config import Config, ConfigError
 from kvlint.diagnostics import Diagnostic
 from kvlint.directives import Directive
+from kvlint.extents import ends
 from kvlint.globs import matches_path, matches_server
 from kvlint.ruleset.load import Rule, rules
 from kvlint.source import Span
-from kvlint.tree import List, Map, Scalar, walk
 
 if TYPE_CHECKING:
-    from kvlint.pipeline import Evaluation
     from kvlint.parsing import Parsed
+    from kvlint.pipeline import Evaluation
 
 
 def selected(config: Config, select: tuple[str, ...], ignore: tuple[str, ...]) -> list[Rule]:
@@ -106,15 +106,16 @@ def _configured(config: Config) -> Iterator[Suppression]:
 
 
 def _inline(evaluation: Evaluation) -> Iterator[Suppression]:
+    lost = {problem.span for problem in evaluation.findings.problems if problem.kind == "misplaced-directive"}
     for path in evaluation.project.seeds:
         parsed = evaluation.project.parsed(path)
         if parsed is None or "kvlint:" not in parsed.source.text:
             continue
         extents: dict[int, int] | None = None
         for directive in directives.of(parsed):
-            if directive.kind != "ignore":
+            if directive.kind != "ignore" or directive.span in lost:
                 continue
-            extents = _extents(parsed) if extents is None else extents
+            extents = ends(parsed) if extents is None else extents
             lines = _covered(directive, parsed, extents)
             for rule in directive.rules:
                 yield Suppression(rule, directive.span, directive.until, lines)
@@ -125,7 +126,7 @@ def _covered(directive: Directive, parsed: Parsed, extents: dict[int, int]) -> t
     line = directive.line
     if directive.own_line:
         total = len(parsed.source.line_starts)
-        line += 1
+        line = directive.span.end_line + 1
         while line < total and _skippable(parsed.source.line(line)):
             line += 1
     return directive.line, extents.get(line, line)
@@ -133,31 +134,4 @@ def _covered(directive: Directive, parsed: Parsed, extents: dict[int, int]) -> t
 
 def _skippable(text: str) -> bool:
     bare = text.strip()
-    return not bare or bare.startswith(("#", "//", "<!--"))
-
-
-def _extents(parsed: Parsed) -> dict[int, int]:
-    """The last line of the scalar or command that begins on a line."""
-    ends: dict[int, int] = {}
-    for document in parsed.documents:
-        for node in walk(document.node) if document.node is not None else ():
-            if isinstance(node, Map):
-                for entry in node.entries:
-                    if isinstance(entry.value, Scalar):
-                        _extend(ends, entry.key.span.line, entry.value.span.end_line)
-            elif isinstance(node, List):
-                for item in node.items:
-                    if isinstance(item, Scalar):
-                        _extend(ends, item.span.line, item.span.end_line)
-    if parsed.kind == "shell":
-        from kvlint.formats import shell
-        from kvlint.source import Text
-
-        for command in shell.commands(Text.of(parsed.source, 0, len(parsed.source.text))).commands:
-            if command.span is not None and command.span.source is parsed.source:
-                _extend(ends, command.span.line, command.span.end_line)
-    return ends
-
-
-def _extend(ends: dict[int, int], first: int, last: int) -> None:
-    ends[first] = max(ends.get(first, first), last)
+    return not bare or bare.startswith(("#", "//", "<!--", "/*", ";"))

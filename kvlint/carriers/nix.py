@@ -102,7 +102,7 @@ def _option(file: File, found: Attribute, root: Node) -> Iterator[Finding]:
         yield from _configuration(file, node, _ports(root, path))
 
 
-def _ports(root: Node, path: nix.Steps) -> tuple[int, ...]:
+def _ports(root: Node, path: tuple[str | int, ...]) -> tuple[int, ...]:
     """The `port` beside a `settings`: where the service that reads them listens."""
     above = root.map(*path[:-1]) if isinstance(root, Map) and path[-1] == "settings" else None
     port = above.string("port") if above is not None else None

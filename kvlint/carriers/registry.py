@@ -87,7 +87,7 @@ def _start_once(found: Findings) -> None:
 
 
 def _declare(found: Findings, path: str, project: Project) -> None:
-    """`# kvlint: window=… streams=…`: said of the first server at or below the comment, else of the last above it."""
+    """`# kvlint: window=… streams=…`: said of the server it stands in, else of the first below, else of the last above."""
     parsed = project.parsed(path)
     if parsed is None or "kvlint:" not in parsed.source.text:
         return
@@ -98,13 +98,12 @@ def _declare(found: Findings, path: str, project: Project) -> None:
         key=lambda process: process.site.place.start,
     )
     for directive in directives.of(parsed):
-        if directive.kind == "unknown":
+        lost = directive.kind == "unknown" or any(directives.misplaced(directive, each) for _, each in found.processes)
+        if lost:
             found.problems.append(Problem("misplaced-directive", directive.span, {"value": directive.span.text}))
-        if directive.kind != "settings" or not own:
+        if lost or directive.kind != "settings" or not own:
             continue
-        below = (process for process in own if process.site.place.line >= directive.line)
-        process = next(below, own[-1])
-        declared = process.site.data.setdefault("declared", {})
+        declared = _meant(own, directive.line).site.data.setdefault("declared", {})
         for name, (text, span) in directive.settings.items():
             if name in ("window", "streams", "tokens", "max_output") and text.replace("_", "").isdigit():
                 declared[name] = Fact(int(text), Written(span))
@@ -112,6 +111,17 @@ def _declare(found: Findings, path: str, project: Project) -> None:
                 declared[name] = Fact(text, Written(span))
             else:
                 found.problems.append(Problem("misplaced-directive", span, {"value": f"{name}={text}"}))
+
+
+def _meant(own: list[Process], line: int) -> Process:
+    """The process of a file that a comment on `line` speaks of."""
+    for process in own:
+        source = process.site.place.source
+        places = [process.site.place, *(word.span for word in process.line.words if word.pieces)]
+        lines = [place for place in places if place.source is source]
+        if min(place.line for place in lines) <= line <= max(place.end_line for place in lines):
+            return process
+    return next((process for process in own if process.site.place.line >= line), own[-1])
 
 
 def _add(found: Findings, names: Names, each: Finding) -> None:
