@@ -44,13 +44,11 @@ def find(project: Project) -> Findings:
     found, names = Findings(), Names()
     claimed: dict[str, list[Item]] = {}
     for path in project.seeds:
-        parsed = project.parsed(path)
-        if parsed is None:
-            continue
-        for item in project.items(path):
-            for module in MODULES.get(parsed.kind, ()):
-                if _carrier(module).claims(item):
-                    claimed.setdefault(module, []).append(item)
+        try:
+            for module, item in _claims(path, project):
+                claimed.setdefault(module, []).append(item)
+        except Exception as error:
+            found.internal.append(f"{path}: {type(error).__name__}: {error}")
     found.problems += project.unreadable
     for module, items in claimed.items():
         _collect(found, names, module, items, project)
@@ -61,13 +59,30 @@ def find(project: Project) -> Findings:
     return found
 
 
+def _claims(path: str, project: Project) -> Iterator[tuple[str, Item]]:
+    """Each carrier that claims a document of a file."""
+    parsed = project.parsed(path)
+    if parsed is None:
+        return
+    for item in project.items(path):
+        for module in MODULES.get(parsed.kind, ()):
+            if _carrier(module).claims(item):
+                yield module, item
+
+
 def _collect(found: Findings, names: Names, module: str, items: list[Item], project: Project) -> None:
-    """One carrier's findings; a failure of ours in it never loses those of the others."""
+    """One carrier's findings; where it fails, by a fault of ours, those of the other documents are kept."""
     try:
-        for each in _carrier(module).read(items, project):
-            _add(found, names, each)
+        made = list(_carrier(module).read(items, project))
     except Exception as error:
-        found.internal.append(f"{module}: {type(error).__name__}: {error}")
+        if len(items) == 1:
+            found.internal.append(f"{items[0].path}: {module}: {type(error).__name__}: {error}")
+            return
+        for item in items:
+            _collect(found, names, module, [item], project)
+        return
+    for each in made:
+        _add(found, names, each)
 
 
 def _start_once(found: Findings) -> None:
