@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kvlint.changes import Changes
 from kvlint.config import Config, ConfigError, holds_table, load
@@ -19,10 +20,13 @@ from kvlint.diagnostics import Diagnostic
 from kvlint.files import Disk, Files, Overlay, Unreadable, decode
 from kvlint.git import GitError, Kept, Repository
 from kvlint.parsing import kind_of
-from kvlint.pipeline import Options, check
+from kvlint.pipeline import Options, check, evaluate
 from kvlint.project import CONFIG_NAMES, Project, open_project
 from kvlint.reports.json import plain
 from kvlint.source import Source, Span
+
+if TYPE_CHECKING:
+    from kvlint.reports.diff import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,36 @@ def look_back(project: Project, revision: str, options: Options, *, keep_config:
     if found.internal:
         raise GitError(f"it could not be judged: {found.internal[0]}")
     return Past({each.fingerprint: each for each in found.findings}, changes)
+
+
+def compare(
+    project: Project, base: str, head: str | None, *, keep_config: bool = False
+) -> tuple[Comparison, tuple[str, ...]]:
+    """The capacity of two revisions, or of one and the work tree, each with its own configuration; and what failed by our fault.
+
+    The floors are those of the later side.  Raises `GitError` or `ConfigError`.
+    """
+    from kvlint.capacity import capacities, floors, paired
+    from kvlint.reports.diff import Comparison
+
+    repository = Repository.around(root_of(project))
+    with ExitStack() as stack:
+        before = evaluate(_at(project, repository, base, keep_config, stack))
+        later = project if head is None else _at(project, repository, head, keep_config, stack)
+        after = evaluate(later)
+        old, new = capacities(before), capacities(after)
+    promised = tuple(floors(new, later.config))
+    internal = (*before.findings.internal, *after.findings.internal)
+    return Comparison(base, head, tuple(paired(old, new)), promised), internal
+
+
+def _at(project: Project, repository: Repository, revision: str, keep_config: bool, stack: ExitStack) -> Project:
+    tree = stack.enter_context(repository.tree(revision))
+    files = Kept.of(repository, tree, project.files)
+    try:
+        return again(project, files, project.config if keep_config else config_in(files))
+    except ConfigError as error:
+        raise ConfigError(f"at {revision}: {error}") from error
 
 
 def root_of(project: Project) -> Path:
