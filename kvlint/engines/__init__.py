@@ -39,6 +39,13 @@ ENGINES: dict[str, EngineData] = {
             programs=("vllm-mlx",),
             modules=("vllm_mlx.cli",),
         ),
+        EngineData(
+            "sglang",
+            "kvlint.engines.sglang",
+            programs=("sglang",),
+            modules=("sglang.launch_server", "sglang"),
+            images=("lmsysorg/sglang",),
+        ),
     )
 }
 

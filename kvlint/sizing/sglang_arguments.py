@@ -6,8 +6,9 @@ Fractions of memory are binary floating-point numbers because they are in the en
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
+from kvlint.facts import Unknown
 from kvlint.sizing.sglang_backends import Backends, of_class, on_large_hopper, pick
 from kvlint.sizing.sglang_model import Model, read_model
 from kvlint.sizing.sglang_releases import Rules, constant, data, named
@@ -31,7 +32,7 @@ class Arguments:
     model: Model
     attention_tp: int
     attention_dp: int
-    mem_fraction_static: float
+    mem_fraction_static: Union[float, Unknown]
     chunked_prefill_size: int
     page_size: int
     kv_cache_dtype: str
@@ -64,6 +65,8 @@ def resolve(arch: Any, settings: Settings, device: Device, rules: Rules) -> Argu
         chunk = tier(rules.chunk_tiers, device)[0]
     width = graph_width(model, settings, rules, device)
     fraction = static_fraction(model, settings, rules, device, chunk, width)
+    if isinstance(fraction, Refusal):
+        return fraction
     kv_dtype = cache_type(model, settings, rules, device)
     if not isinstance(kv_dtype, str):
         return kv_dtype
@@ -185,7 +188,9 @@ def image_mib(model: Model, settings: Settings, rules: Rules, device: Device) ->
     return rules.multimodal_reserve
 
 
-def static_fraction(model: Model, settings: Settings, rules: Rules, device: Device, chunk: int, width: int) -> float:
+def static_fraction(
+    model: Model, settings: Settings, rules: Rules, device: Device, chunk: int, width: int
+) -> float | Outcome:
     """mem_fraction_static: weights and cache as a share of the memory free before loading (sglang-pool.md 2.5)."""
     if settings.mem_fraction_static is not None:
         return float(settings.mem_fraction_static)
@@ -198,14 +203,23 @@ def static_fraction(model: Model, settings: Settings, rules: Rules, device: Devi
         reserved = card_reserve(settings, rules, total)
     else:
         reserved = added_reserve(model, settings, rules, total, chunk, width)
-    return round((total - reserved) / total, 3) * vision_share(model, settings)
+    share = vision_share(model, settings)
+    return round((total - reserved) / total, 3) * share if isinstance(share, float) else share
 
 
-def vision_share(model: Model, settings: Settings) -> float:
+def vision_share(model: Model, settings: Settings) -> float | Outcome:
     """What an image encoder of its size leaves of the fraction (adjust_mem_fraction_for_vlm); 1 without one."""
     vision = model.arch.root.get("vision_config")
-    if not model.multimodal or settings.language_only or not isinstance(vision, dict):
+    if not model.multimodal or settings.language_only:
         return 1.0
+    if not isinstance(vision, dict):
+        if model.arch.root is model.arch.config or "audio_config" in model.arch.root:
+            return 1.0
+        return unknown(
+            "the size of the image encoder is not known",
+            "model.vision_config",
+            "--mem-fraction-static, or [[model]] config",
+        )
     usual: list[int] = data()["classes"]["vision"].get(model.name, [24, 1024])
     layers, size = vision.get("num_hidden_layers", usual[0]), vision.get("hidden_size", usual[1])
     if not isinstance(layers, int) or not isinstance(size, int):

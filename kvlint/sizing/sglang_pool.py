@@ -36,6 +36,8 @@ def cut(arguments: Arguments, settings: Settings, device: Device, rules: Rules) 
     price = cells(arguments, settings, rules)
     if not isinstance(price, Cells):
         return price
+    if not isinstance(arguments.mem_fraction_static, float):
+        return arguments.mem_fraction_static
     rest = device.gib_after - device.gib_before * (1 - arguments.mem_fraction_static)
     rest -= image_mib(arguments.model, settings, rules, device) / 1024
     states = None

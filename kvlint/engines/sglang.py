@@ -1,0 +1,494 @@
+"""SGLang: `python -m sglang.launch_server`, `sglang serve`, and the images in which one of them is run."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from kvlint.command import CommandLine
+from kvlint.engines import basename
+from kvlint.engines.base import Program, Settings, World
+from kvlint.engines.fields import Convert, Fields, environment
+from kvlint.engines.inside import inside, offset
+from kvlint.facts import Assumed, Default, Fact, Range, Unknown, Value, nominal, quantity
+from kvlint.models.architecture import Attention, Latent
+from kvlint.models.lookup import Model, written_id
+from kvlint.sizing.server import Sizing
+from kvlint.source import Text
+from kvlint.subjects import Problem
+from kvlint.units import GIB, MIB
+
+if TYPE_CHECKING:
+    from kvlint.hardware.devices import Device
+
+NAME = "sglang"
+LAUNCH, SERVE = "python -m sglang.launch_server", "sglang serve"
+LOAD_TIME = ("fp8", "w8a8_fp8", "w8a8_int8", "bitsandbytes", "mxfp4", "petit_nvfp4", "moe_wna16", "qoq", "torchao")
+# The field of `Settings` beside the destinations that fill it, by release.
+DESTS: Mapping[str, tuple[str, ...]] = {
+    "tp_size": ("tp_size",),
+    "dp_size": ("dp_size",),
+    "pp_size": ("pp_size",),
+    "page_size": ("page_size",),
+    "context_length": ("context_length",),
+    "max_total_tokens": ("max_total_tokens",),
+    "max_running_requests": ("max_running_requests",),
+    "chunked_prefill_size": ("chunked_prefill_size",),
+    "max_prefill_tokens": ("max_prefill_tokens",),
+    "kv_cache_dtype": ("kv_cache_dtype",),
+    "enable_dp_attention": ("enable_dp_attention",),
+    "disable_radix_cache": ("disable_radix_cache",),
+    "disable_overlap_schedule": ("disable_overlap_schedule",),
+    "disable_cuda_graph": ("disable_cuda_graph", "disable_decode_cuda_graph"),
+    "disable_prefill_cuda_graph": ("disable_prefill_cuda_graph",),
+    "cuda_graph_max_bs": ("cuda_graph_max_bs", "cuda_graph_max_bs_decode"),
+    "attention_backend": ("attention_backend",),
+    "prefill_attention_backend": ("prefill_attention_backend",),
+    "decode_attention_backend": ("decode_attention_backend",),
+    "dsa_prefill_backend": ("dsa_prefill_backend", "nsa_prefill_backend"),
+    "dsa_decode_backend": ("dsa_decode_backend", "nsa_decode_backend"),
+    "disable_hybrid_swa_memory": ("disable_hybrid_swa_memory",),
+    "mamba_ssm_dtype": ("mamba_ssm_dtype",),
+    "max_mamba_cache_size": ("max_mamba_cache_size",),
+    "mamba_radix_cache_strategy": ("mamba_radix_cache_strategy",),
+    "speculative_algorithm": ("speculative_algorithm",),
+    "speculative_num_steps": ("speculative_num_steps",),
+    "speculative_eagle_topk": ("speculative_eagle_topk",),
+    "speculative_num_draft_tokens": ("speculative_num_draft_tokens",),
+    "enable_multimodal": ("enable_multimodal",),
+    "language_only": ("language_only",),
+}
+SHARES = ("mem_fraction_static", "swa_full_tokens_ratio", "mamba_full_memory_ratio", "hybrid_kvcache_ratio")
+# Flags that change the pool in ways that were not worked out.
+UNREAD = (
+    *(
+        "dcp_size",
+        "attn_cp_size",
+        "enable_unified_memory",
+        "cuda_graph_bs",
+        "cuda_graph_bs_decode",
+        "cuda_graph_config",
+    ),
+    *("dllm_algorithm", "prefill_only_disable_kv_cache", "enable_kv_cache_sharding", "enable_hisparse"),
+)
+ATTENTION_RANKS = "attention ranks"
+
+
+class Sglang:
+    name = NAME
+    distribution = "sglang"
+    images = ("lmsysorg/sglang",)
+
+    def recognise(self, line: CommandLine) -> Program | None:
+        line = inside(outer := line, NAME)
+        if line.program is None:
+            return None
+        word = basename(line.program.value)
+        if word == "sglang.launch_server":
+            return Program(LAUNCH, line.args, line.program.span, offset(outer, line.args))
+        if word != "sglang" or not line.args:
+            return None
+        if line.args[0].value == "serve":
+            return Program(SERVE, line.args[1:], line.program.span, offset(outer, line.args[1:]))
+        if line.args[0].value.startswith("--"):
+            data = {"engine": NAME, "expected": "serve", "refuses": True}
+            problem = Problem("missing-subcommand", line.program.span, data)
+            return Program(SERVE, line.args, line.program.span, offset(outer, line.args), (problem,))
+        return None
+
+    def semantics(self, release: str) -> Hashable:
+        from kvlint.sizing.sglang import semantic_class
+
+        return semantic_class(release)
+
+    def sizing(self) -> type[Sizing]:
+        from kvlint.sizing.sglang_server import SglangSizing
+
+        return SglangSizing
+
+    def settings(self, world: World) -> Settings:
+        fields = Fields(world)
+        model, text = _model(fields)
+        values: dict[str, Value[Any] | None] = {"release": Fact(world.release, Default(NAME, world.releases, ""))}
+        if model is not None and text is not None:
+            values["model"] = written_id(model, text) if text.known else model.architecture
+        values |= _plain(fields)
+        values |= _parallelism(fields)
+        values |= _window(fields, model)
+        values |= _memory(fields, model, values)
+        values |= _started(fields, model, values)
+        kept = {name: value for name, value in values.items() if value is not None}
+        served = fields.given("served_model_name")
+        named = tuple(each.value for each in served.values if each.known) if served else ()
+        return Settings(kept, named or ((model.id,) if model else ()), model=model)
+
+
+ENGINE = Sglang()
+
+
+def _model(fields: Fields) -> tuple[Model | None, Text | None]:
+    given = fields.given("model_path")
+    text = given.value if given is not None else None
+    return (fields.world.model(text), text) if text is not None else (None, None)
+
+
+def _first(fields: Fields, dests: tuple[str, ...], convert: Convert | None = None) -> Value[Any] | None:
+    """What is written under the first of several names of one setting."""
+    return next((found for dest in dests if (found := fields.written(dest, convert)) is not None), None)
+
+
+def _or(value: Value[Any] | None, otherwise: Value[Any]) -> Value[Any]:
+    """The value, known or not; `otherwise` where there is none."""
+    return otherwise if value is None else value
+
+
+def _plain(fields: Fields) -> dict[str, Value[Any] | None]:
+    """Settings that nothing else decides."""
+    offload = fields.value("cpu_offload_gb", lambda size: int(size * GIB))
+    return {
+        "revision": fields.written("revision"),
+        "max_output": None,
+        "quantization": fields.written("quantization"),
+        "load_time_quantization": _load_time(fields),
+        "weights_dtype": fields.value("dtype"),
+        "tokenizer": fields.written("tokenizer_path"),
+        "chat_template": fields.written("chat_template"),
+        "adapters": fields.written("lora_paths", tuple),
+        "served_names": fields.written("served_model_name", lambda name: (name,)),
+        "port": fields.value("port"),
+        "enforce_eager": fields.value("disable_cuda_graph", default=False),
+        "cpu_offload_bytes": offload,
+        "host_cache_bytes": _host_cache(fields),
+        "draft_model": fields.written("speculative_draft_model_path"),
+        "draft_tokens": fields.written("speculative_num_draft_tokens"),
+        "attention_backend": fields.written("attention_backend"),
+        "role": _role(fields),
+        "full_graphs": None,
+    }
+
+
+def _load_time(fields: Fields) -> Value[Any] | None:
+    found = fields.written("quantization")
+    return found if isinstance(found, Fact) and found.value in LOAD_TIME else fields.written("torchao_config")
+
+
+def _host_cache(fields: Fields) -> Value[Any] | None:
+    """`--hicache-size` is in gigabytes for every rank; without it a ratio of the device's pool."""
+    if fields.given("enable_hierarchical_cache") is None:
+        return None
+    found = fields.written("hicache_size", lambda size: size * 10**9)
+    return found if not isinstance(found, Fact) or found.value else None
+
+
+def _role(fields: Fields) -> Value[str] | None:
+    found = fields.value("disaggregation_mode")
+    return Fact("both", found.origin) if isinstance(found, Fact) and found.value == "null" else found
+
+
+@quantity(
+    "devices_needed",
+    unit="devices",
+    formula="TP × PP, × DP where attention does not split it",
+    source="rules: devices-unlike-parallelism",
+)
+def devices_needed(tensor_parallel: int, pipeline_parallel: int, data_parallel: int, dp_attention: bool) -> int:
+    return tensor_parallel * pipeline_parallel * (1 if dp_attention else data_parallel)
+
+
+@quantity("attention_ranks", unit="ranks", formula="DP under DP attention, else 1", source="sglang.md: attention TP")
+def attention_ranks(data_parallel: int, dp_attention: bool) -> int:
+    return data_parallel if dp_attention else 1
+
+
+def _parallelism(fields: Fields) -> dict[str, Value[Any] | None]:
+    tensor = _or(fields.value("tp_size"), fields.default("--tp-size", 1))
+    data = _or(fields.value("dp_size"), fields.default("--dp-size", 1))
+    pipeline = _or(fields.value("pp_size"), fields.default("--pp-size", 1))
+    split = _or(fields.value("enable_dp_attention", default=False), fields.default("--enable-dp-attention", False))
+    expert = fields.value("ep_size")
+    return {
+        "tensor_parallel": tensor,
+        "pipeline_parallel": pipeline,
+        "data_parallel": data,
+        "dp_attention": split,
+        "attention_ranks": attention_ranks(data, split),
+        "expert_parallel": expert,
+        "context_parallel": fields.written("attn_cp_size"),
+        "nodes": fields.value("nnodes"),
+        "devices": fields.world.hardware.get("devices"),
+        "devices_needed": devices_needed(tensor, pipeline, data, split),
+        "multi_node": _multi_node(fields),
+    }
+
+
+def _multi_node(fields: Fields) -> Value[str] | None:
+    nodes = fields.value("nnodes")
+    if isinstance(nodes, Unknown) or (isinstance(nodes, Fact) and nodes.value > 1):
+        return nodes if isinstance(nodes, Unknown) else Fact("--nnodes", nodes.origin)
+    for dest in ("dist_init_addr", "use_ray"):
+        found = fields.written(dest)
+        if found is not None:
+            return found if isinstance(found, Unknown) else Fact(dest, found.origin)
+    site = fields.world.process.site
+    several = site.data.get("kind") == "LeaderWorkerSet" or any(name.startswith("LWS_") for name in fields.world.env)
+    return Fact("a leader-worker set", Assumed("the object has several nodes")) if several else None
+
+
+def _overridden(fields: Fields) -> bool:
+    """The model's own configuration is changed on the command line."""
+    found = fields.given("json_model_override_args")
+    return found is not None and (found.value is None or found.value.value.strip() not in ("{}", ""))
+
+
+def _window(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
+    from kvlint.sizing.sglang_server import model_window, window_checked
+
+    release: Fact[str] = Fact(fields.world.release, Default(NAME, fields.world.releases, ""))
+    arch: Value[Any] = model.architecture if model else Unknown("model", "no model is named", "name the model")
+    own: Value[Any] | None = model_window(arch, release)
+    if _overridden(fields):
+        own = Unknown("model.positions", "positions are overridden on the command line", "the resulting length")
+    written = fields.written("context_length")
+    window = written
+    if window is None:
+        window = fields.unseen("context_length") if fields.open else own
+    checked = window_checked(fields.world.release)
+    longer = environment(fields.world, "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN")
+    if isinstance(longer, Unknown):
+        own = longer
+    elif checked is None and written is not None:
+        own = Unknown(
+            "engine.version", "some releases refuse a longer window and some do not", "an exact engine version"
+        )
+    elif checked is False or (longer is not None and longer.value.lower() in ("1", "true", "yes", "y")):
+        own = None
+    cuts = fields.value("allow_auto_truncate")
+    kind = (
+        cuts
+        if isinstance(cuts, Unknown)
+        else Fact("truncate" if cuts and cuts.value else "refuse", cuts.origin)
+        if cuts
+        else None
+    )
+    return {
+        "window": window,
+        "model_window": own,
+        "window_kind": kind,
+        "pool_limit_tokens": fields.written("max_total_tokens"),
+    }
+
+
+def _memory(
+    fields: Fields, model: Model | None, values: Mapping[str, Value[Any] | None]
+) -> dict[str, Value[Any] | None]:
+    """Bytes free on a device before the weights are loaded and after."""
+    from kvlint.sizing import sglang_server as sizing
+
+    hardware = fields.world.hardware
+    before = hardware.get("free")
+    if before is None:
+        before = sizing.free_before(hardware["device_memory"], fields.world.coefficient("non_torch_bytes"))
+    after = hardware.get("loaded_free")
+    if after is None:
+        weights: Value[Any] = (
+            model.weights_bytes if model is not None else Unknown("model", "no model is named", "name a model")
+        )
+        if values.get("load_time_quantization") is not None:
+            weights = Unknown("weights", "weights are quantized while they load", "[[hardware]] loaded_free")
+        parts = [values[name] for name in ("tensor_parallel", "pipeline_parallel", "cpu_offload_bytes")]
+        nothing = Fact(0, Assumed("no offload"))
+        after = sizing.free_after(
+            before, sizing.weights_per_device(weights, *(nothing if part is None else part for part in parts))
+        )
+    return {"free_before": before, "free_after": after}
+
+
+def _given(fields: Fields, model: Model | None) -> dict[str, Value[Any]]:
+    """Fields of the memory model's settings that somebody states."""
+    found: dict[str, Value[Any] | None] = {name: _first(fields, dests) for name, dests in DESTS.items()}
+    for name in SHARES:
+        found[name] = _share(fields, name)
+    context, allowed = found["context_length"], Fact(True, Assumed("a longer window is another rule's matter"))
+    if context is not None:
+        found["allow_longer"] = allowed
+    found["model_dtype"] = _dtype(fields, model)
+    found["checkpoint_fp8_kv"] = _checkpoint_type(model, found["kv_cache_dtype"])
+    found["draft_layers"] = _draft_layers(fields)
+    if _decodes(fields):
+        found["disable_radix_cache"] = fields.written("disaggregation_mode", lambda _: True)
+    for name in UNREAD:
+        if fields.given(name) is not None:
+            flag = "--" + name.replace("_", "-")
+            found[name] = Unknown(
+                f"arguments.{name}", f"what {flag} makes of the pool was not worked out", "a measured pool"
+            )
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _share(fields: Fields, dest: str) -> Value[Fraction] | None:
+    return fields.written(dest, lambda share: Fraction(str(share)))
+
+
+def _decodes(fields: Fields) -> bool:
+    """A decode server of disaggregated serving, which keeps no prefixes unless it is told to."""
+    mode = fields.world.reading.typed("disaggregation_mode")
+    return mode == "decode" and fields.given("disaggregation_decode_enable_radix_cache") is None
+
+
+def _dtype(fields: Fields, model: Model | None) -> Value[str] | None:
+    """`--dtype`; `auto` turns checkpoints of 32 bits into 16."""
+    written = fields.written("dtype")
+    if written is not None and not (isinstance(written, Fact) and written.value == "auto"):
+        return written
+    arch = model.architecture if model is not None else None
+    if not isinstance(arch, Fact) or arch.value.dtype != "float32":
+        return None
+    return Fact("bfloat16" if arch.value.model_type.startswith("gemma") else "float16", arch.origin)
+
+
+def _checkpoint_type(model: Model | None, stated: Value[Any] | None) -> Value[bool] | None:
+    """Whether the checkpoint itself asks for an FP8 cache; asked only where `auto` stands."""
+    if model is None or model.entry is None or not isinstance(model.architecture, Fact):
+        return None
+    if isinstance(stated, Fact) and stated.value != "auto":
+        return None
+    if not model.entry.own:
+        return Unknown("model.kv_scheme", f"whether {model.id} makes `auto` fp8 is not known", "--kv-cache-dtype")
+    kind = model.entry.kv_cache_dtype
+    return Fact(True, model.architecture.origin) if kind is not None and kind.startswith("fp8") else None
+
+
+def _draft_layers(fields: Fields) -> Value[int] | None:
+    """Attention layers of a draft model that is named; those of the checkpoint's own head are the memory model's to find."""
+    given = fields.given("speculative_draft_model_path")
+    if given is None or given.value is None:
+        return None
+    arch = fields.world.model(given.value).architecture
+    if isinstance(arch, Unknown):
+        return arch
+    return Fact(sum(1 for _ in arch.value.parts((Attention, Latent))), arch.origin)
+
+
+def _device(fields: Fields) -> dict[str, Value[Any]]:
+    """Memory as nvidia-smi prints it and compute capability, where the device is known."""
+    hardware = fields.world.hardware
+    memory, device, capability = hardware["device_memory"], hardware["device"], hardware.get("capability")
+    found: dict[str, Value[Any]] = {}
+    if isinstance(device, Fact) and _driver_mib(device.value) and not _stated(memory):
+        found["total_mib"] = Fact(_driver_mib(device.value), device.origin)
+    elif isinstance(memory, Fact):
+        gap = 0 if _stated(memory) else nominal(fields.world.coefficient("usable_below_driver").value) * GIB  # type: ignore[union-attr]
+        found["total_mib"] = Fact(int(nominal(memory.value) + gap) // MIB, memory.origin)
+    if isinstance(capability, Fact):
+        found["capability"] = Fact(int(capability.value * 10), capability.origin)
+    return found
+
+
+def _driver_mib(device: Device) -> int | None:
+    return device.driver_mib
+
+
+def _stated(memory: Value[Any]) -> bool:
+    """Somebody stated the size; a device's own is a range."""
+    return isinstance(memory, Fact) and isinstance(memory.value, Range) and memory.value.exact
+
+
+def _started(
+    fields: Fields, model: Model | None, values: Mapping[str, Value[Any] | None]
+) -> dict[str, Value[Any] | None]:
+    """The start of one rank, and the settings that follow from it."""
+    from kvlint.sizing import sglang_server as sizing
+
+    given = _given(fields, model)
+    arch: Value[Any] = (
+        model.architecture if model is not None else Unknown("model", "no model is named", "name a model")
+    )
+    release = values["release"]
+    assert release is not None
+    place = _place(fields, values)
+    started: Value[Any] = sizing.start(architecture=arch, release=release, **given, **place)
+    if fields.open:
+        started = Unknown("arguments", "flags may be among arguments that are filled in elsewhere", "write them")
+    ranks = values["data_parallel"]
+    assert ranks is not None
+    return {
+        "start": started,
+        "kv_dtype": _or_written(fields, "kv_cache_dtype", sizing.kv_dtype(started), unless="auto"),
+        "memory_fraction": _or(_share(fields, "mem_fraction_static"), sizing.memory_fraction(started)),
+        "batched_tokens": _chunk(fields, sizing.chunk(started)),
+        "chunked_prefill": _chunked(sizing.chunk(started)),
+        "block_size": _or_written(fields, "page_size", sizing.page(started)),
+        "prefix_caching": _prefixes(fields, sizing.caches_prefixes(started)),
+        "state_dtype": fields.written("mamba_ssm_dtype"),
+        "width_per_rank": _asked(fields, values["attention_ranks"]),
+        "batch_width": _width(fields, sizing.width(started, ranks)),
+    }
+
+
+def _place(fields: Fields, values: Mapping[str, Value[Any] | None]) -> dict[str, Value[Any]]:
+    from kvlint.sizing.sglang_server import Memory
+
+    place = _device(fields)
+    measured = fields.world.hardware.get("available_kv")
+    if measured is not None:
+        place["measured"] = measured
+    for name, fact in (("before", values["free_before"]), ("after", values["free_after"])):
+        if isinstance(fact, Fact):
+            place[name] = Fact(Memory(_printed(fact.value)), fact.origin)
+    return place
+
+
+def _printed(size: Any) -> Any:
+    """A size that somebody copied from a log: hundredths of a GiB, whose decimal is the figure and not its whole bytes."""
+    if not isinstance(size, int):
+        return size
+    decimal = round(Fraction(size, GIB), 2)
+    return decimal * GIB if int(decimal * GIB) == size else size
+
+
+def _or_written(fields: Fields, dest: str, settled: Value[Any], unless: Any = None) -> Value[Any]:
+    """The value as written where the engine keeps it; what it settles on otherwise."""
+    written = fields.written(dest)
+    if written is None or (isinstance(written, Fact) and written.value == unless):
+        return settled
+    if isinstance(settled, Fact) and isinstance(written, Fact) and settled.value != written.value:
+        return settled
+    return written
+
+
+def _chunk(fields: Fields, settled: Value[Any]) -> Value[Any] | None:
+    found = _or_written(fields, "chunked_prefill_size", settled)
+    return None if isinstance(found, Fact) and found.value <= 0 else found
+
+
+def _chunked(settled: Value[Any]) -> Value[Any]:
+    return Fact(settled.value > 0, settled.origin) if isinstance(settled, Fact) else settled
+
+
+def _prefixes(fields: Fields, settled: Value[Any]) -> Value[Any]:
+    off = fields.written("disable_radix_cache")
+    return Fact(not off.value, off.origin) if isinstance(off, Fact) else settled
+
+
+@quantity(
+    "width_per_rank", unit="sequences", formula="max_running_requests ÷ attention ranks", source="sglang-pool.md 2.6"
+)
+def per_rank(requests: int, attention_ranks: int) -> int:
+    return requests // attention_ranks
+
+
+def _asked(fields: Fields, ranks: Value[int] | None) -> Value[Any] | None:
+    """Requests that somebody asks for, of one rank; the engine lowers them to what fits."""
+    asked = fields.written("max_running_requests")
+    single = isinstance(ranks, Fact) and ranks.value == 1
+    return asked if asked is None or ranks is None or single else per_rank(asked, ranks)
+
+
+def _width(fields: Fields, settled: Value[Any]) -> Value[Any]:
+    """The request limit; where the pool is not known, what is written stands."""
+    asked = fields.written("max_running_requests")
+    if isinstance(settled, Unknown):
+        return asked if asked is not None else settled
+    kept = isinstance(asked, Fact) and asked.value == settled.value
+    return asked if kept and asked is not None else settled
