@@ -74,23 +74,22 @@ class Kubernetes:
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         builds = kustomize.builds(items, project)
         covered = {path for build in builds for path in build.paths}
-        plain = Cluster(project)
+        plain = Cluster(project, paths=set(covered))
         for item in items:
             if item.path not in covered:
                 plain.add(item)
+        for kind in CONTEXT_KINDS:
+            plain.search(f"kind: {kind}")
         for cluster in (plain, *builds):
-            yield from _cluster(cluster, project)
+            yield from _cluster(cluster)
 
 
 CARRIER = Kubernetes()
 
 
-def _cluster(cluster: Cluster, project: Project) -> Iterator[Finding]:
+def _cluster(cluster: Cluster) -> Iterator[Finding]:
     started: list[Process] = []
     scalers: list[Admission] = []
-    for kind in CONTEXT_KINDS:
-        if cluster.items:
-            cluster.search(f"kind: {kind}")
     for item in tuple(cluster.items):
         for each in read_object(item, cluster):
             if isinstance(each, Process):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from carried import processes, value, words
+from carried import found, processes, value, words
 
 BASE = """\
 apiVersion: apps/v1
@@ -148,3 +148,14 @@ def test_hostile_trees_end() -> None:
         "c/kustomization.yaml": "resources: [../b]\npatches: [{target: {name: '(a+)+$'}, patch: '['}]\n",
     }
     assert processes(files)
+
+
+def test_a_limit_beside_two_overlays_is_one() -> None:
+    limit = "apiVersion: traefik.io/v1alpha1\nkind: Middleware\nmetadata: {name: m}\nspec: {inFlightReq: {amount: 4}}\n"
+    files = overlay("namespace: a\n") | {
+        "overlays/test/kustomization.yaml": "resources: [../../base]\nnamespace: b\n",
+        "mesh/limit.yaml": limit,
+    }
+    read = found(files)
+    assert [each.id for each in read.admissions] == ["mesh/limit.yaml#traefik:m"]
+    assert len(read.processes) == 2
