@@ -80,10 +80,12 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
     deeper = depth < MAX_NESTING and line.program is not None
     if deeper and wrappers.nested(line.words, line.env) is not None:
         yield from launches(replace(_inside(launch, line), shell=True), depth + 1)
+    elif deeper and (called := _called(launch, line)) is not None:
+        yield from _followed(launch, line, called, depth)
     elif engines.named_by(line):
         yield line
     elif deeper:
-        yield from _followed(launch, line, depth)
+        yield from _passed_on(launch, line, depth)
     elif line.program is None:
         yield from _of_build(line)
 
@@ -124,21 +126,22 @@ def of_script(script: Script, launch: Launch, depth: int = 0) -> Iterator[Comman
         yield from launches(inner, depth + 1)
 
 
-def _followed(launch: Launch, line: CommandLine, depth: int) -> Iterator[CommandLine]:
-    """The engines of a script in view that the line runs, itself or by giving it to a shell."""
-    from kvlint.formats.shell import commands, invocation
+def _called(launch: Launch, line: CommandLine) -> tuple[Text, Text] | None:
+    """The word that names a script in view, itself the program or given to a shell; and the script's text."""
+    from kvlint.formats.shell import invocation
 
-    assert line.program is not None
     shell = invocation(line.words)
     name = shell.file if shell is not None else line.program
     text = launch.scripts(name) if name is not None else None
-    if text is None or name is None:
-        yield from _passed_on(launch, line, depth)
-        return
-    if text.home in launch.following:
-        return
-    at = line.words.index(name)
-    script = commands(text, line.env, positional=(name, *_spliced(line, at)))
+    return (name, text) if name is not None and text is not None and text.home not in launch.following else None
+
+
+def _followed(launch: Launch, line: CommandLine, called: tuple[Text, Text], depth: int) -> Iterator[CommandLine]:
+    """The engines of a script that the line runs, with the line's arguments bound."""
+    from kvlint.formats.shell import commands
+
+    name, text = called
+    script = commands(text, line.env, positional=(name, *_spliced(line, line.words.index(name))))
     inner = _inside(launch, line)
     passed = (*inner.wrappers, Wrapper(engines.basename(name.value), where(name)))
     inner = replace(inner, wrappers=passed, following=(*launch.following, text.home))

@@ -47,7 +47,9 @@ _FILES = (
 _LLAMA = frozenset({"llama-cpp", "llama-server"})
 _LLAMA_KEYS = ("extraFlags", "model", "modelsDir", "settings")
 _PROSE = frozenset({"description", "Description", "longDescription", "comment", "example", "name", "Documentation"})
-_GENERIC = frozenset({"cmd", "command", "script", "exec", "args", "text", "ExecStart", "initExtra", "shellAliases"})
+_GENERIC = frozenset(
+    {"cmd", "command", "script", "exec", "args", "text", "ExecStart", "initExtra", "shellAliases", "body"}
+)
 
 
 class Nix:
@@ -120,10 +122,8 @@ def _configuration(file: File, node: Node, ports: tuple[int, ...]) -> Iterator[F
 def _script(file: File, script: ShellText) -> Iterator[Finding]:
     """A text that no unit of the file starts."""
     name = script.name.value if script.name is not None and script.name.known else "script"
-    if script.function == "writeText":
+    if script.function in services.NO_SHELL:
         yield from document(script.text, script.name, file.writer(name))
-        return
-    if script.function.startswith("writeFish"):
         return
     launch = Launch((), script.span, {}, shell=True, scripts=file.script, following=(script.text.home,))
     for line in of_script(shell.commands(services.spread(script.text, file)), launch):

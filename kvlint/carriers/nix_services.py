@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +19,9 @@ from kvlint.source import Source, Span, Text
 from kvlint.subjects import Process, Site
 from kvlint.tree import List, Map, Node, Opaque, Scalar
 
+_PATH = re.compile(r"\$\{\s*(?P<path>\.{1,2}/[\w./+-]+)\s*\}")
+_READ = ("OLLAMA_", "LLAMA_ARG_", "VLLM_", "SGLANG_")  # variables that engines read
+NO_SHELL = frozenset({"writeText", "writeTextFile", "writeFish", "writeFishBin"})
 _SUBCOMMANDS = frozenset({"serve", "server"})
 
 
@@ -48,13 +52,28 @@ class File:
         return Writer(self.source, name, self.unit, self.files)
 
     def script(self, word: Text) -> Text | None:
-        """The text of a script that the file writes and a word names, or of one beside it."""
-        for hole in word.holes:
-            found = self.scripts.get(hole.span)
-            if found is not None and found.function != "writeText":
-                self.followed.add(hole.span)
+        """The text of a script that the file writes, or that stands beside it, and that a word names."""
+        for piece in word.pieces:
+            found = self.scripts.get(piece.span)
+            if found is not None and not piece.literal:
+                self.followed.add(piece.span)
                 return spread(found.text, self)
+            beside = _PATH.fullmatch(piece.span.text)
+            if beside is not None and not piece.literal:
+                return self.beside(beside["path"], piece.span)
         return self.files.scripts(self.path)(word)
+
+    def beside(self, path: str, place: Span) -> Text | None:
+        return self.files.scripts(self.path)(Text.at(path, place))
+
+    def store(self, place: Span) -> str | None:
+        """A path for what an interpolation puts into the store, where that is a script in view."""
+        script = self.scripts.get(place)
+        if script is not None:
+            return script.name.value if script.name is not None and script.name.known else "script"
+        beside = _PATH.fullmatch(place.text)
+        found = beside is not None and self.beside(beside["path"], place) is not None
+        return beside["path"].rpartition("/")[2] if beside is not None and found else None
 
     def start(self, launch: Launch, name: str, place: Span, limit: Value[int] | None = None) -> Iterator[Process]:
         for line in launches(replace(launch, scripts=self.script)):
@@ -96,19 +115,30 @@ def by_span(scripts: tuple[ShellText, ...]) -> dict[Span, ShellText]:
     found: dict[Span, list[ShellText]] = {}
     for script in scripts:
         found.setdefault(script.span, []).append(script)
-    return {span: several[0] for span, several in found.items() if len(several) == 1}
+    return {
+        span: several[0] for span, several in found.items() if len(several) == 1 and several[0].function not in NO_SHELL
+    }
 
 
 def _says_nothing(line: CommandLine) -> bool:
-    unknown = [word for word in line.args if not word.known]
-    values = [word for word in line.args if word.known and word.value not in _SUBCOMMANDS]
-    return bool(unknown) and all(word.value.startswith("-") and "=" not in word.value for word in values)
+    """Something is handed on, and nothing that the engine would read is written."""
+    given = [word for word in line.args if word.value not in _SUBCOMMANDS]
+    given += [value for name, value in line.env.items() if name.startswith(_READ)]
+    values = [word for word in given if word.known]
+    handed_on = len(values) < len(given)
+    return handed_on and all(word.value.startswith("-") and "=" not in word.value for word in values)
 
 
 def spread(text: Text, file: File) -> Text:
     """A text that is split into words later: an interpolation may be several of them, the path of a script is one."""
-    holes = tuple(replace(hole, splice=hole.span not in file.scripts) for hole in text.holes)
-    return replace(text, holes=holes)
+    parts, at = [], 0
+    for hole in text.holes:
+        name = file.store(hole.span)
+        if name is not None:
+            parts += [text.slice(at, hole.at), Text.at(f"/nix/store/{name}", hole.span)]
+            at = hole.at + 1
+    text = Text.join([*parts, text.slice(at)]) if parts else text
+    return replace(text, holes=tuple(replace(hole, splice=True) for hole in text.holes))
 
 
 def words(node: Node | None) -> tuple[tuple[Text, ...], tuple[Opening, ...]]:

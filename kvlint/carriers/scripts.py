@@ -10,9 +10,10 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kvlint import engines
 from kvlint.carriers.base import directory
 from kvlint.carriers.launch import SCRIPT_ENDINGS, Scripts
-from kvlint.command import Opening
+from kvlint.command import CommandLine, Opening
 from kvlint.files import Unreadable, decode
 from kvlint.formats.shell_text import where
 from kvlint.project import Project
@@ -70,6 +71,8 @@ class Files:
 
         def script(word: Text) -> Text | None:
             if "/" not in word.value and not word.value.endswith(SCRIPT_ENDINGS):
+                return None
+            if engines.named_by(CommandLine(word, ())):
                 return None
             path = self.find(word, near)
             parsed = self.project.parsed(path) if path is not None else None
