@@ -128,10 +128,6 @@ def pipe(ev: Evaluator, span: Span, value: Thunk, functions: Thunk) -> Value:
     return ev.force(value)
 
 
-def apply_to(ev: Evaluator, span: Span, value: Thunk, function: Thunk) -> Value:
-    return ev.call(ev.known_or_outside(function), value, span=span)
-
-
 def guarded(ev: Evaluator, span: Span, condition: Thunk, message: Thunk, value: Thunk) -> Value:
     """`throwIf`."""
     if ev.bool_of(condition):

@@ -108,22 +108,29 @@ def dynamic_slot(
 
 def update(ev: Evaluator, left: Thunk, right: Thunk, span: Span) -> Value:
     """`left // right`."""
-    a, b = ev.either(ev.force(left)), ev.either(ev.force(right))
-    for side in (a, b):
-        if not isinstance(side, (Attrs, Opaque, Outside)):
-            raise ev.wrong(side, "set", span)
-    if not isinstance(a, Attrs) and not isinstance(b, Attrs):
-        raise Stuck(Opaque(span, "both sets are unknown"))
-    ev.spend(1 + (len(a.slots) if isinstance(a, Attrs) else 0) // 4)
-    slots = dict(a.slots) if isinstance(a, Attrs) else {}
-    unknown: tuple[Unknown, ...] = a.open if isinstance(a, Attrs) else (opaque(a),)  # type: ignore[arg-type]
-    added: tuple[Unknown, ...] = b.open if isinstance(b, Attrs) else (opaque(b),)  # type: ignore[arg-type]
-    if added:
-        slots = {name: replaced_slot(slot, added[0]) for name, slot in slots.items()}
-    for name, slot in b.slots.items() if isinstance(b, Attrs) else ():
+    a, b = _parts(ev, left, span), _parts(ev, right, span)
+    if not a.slots and not b.slots and a.open and b.open:
+        raise Stuck(opaque(a.open[0]))
+    ev.spend(1 + len(a.slots) // 4)
+    slots = dict(a.slots)
+    if b.open:
+        slots = {name: replaced_slot(slot, b.open[0], slot.maybe) for name, slot in slots.items()}
+    for name, slot in b.slots.items():
         before = slots.pop(name, None)
-        slots[name] = replaced_slot(slot, slot.maybe) if slot.maybe is not None and before is not None else slot
-    return Attrs(slots, unknown + added)
+        if before is not None and slot.maybe is not None:
+            slot = replaced_slot(slot, slot.maybe, None)
+        slots[name] = slot
+    return Attrs(slots, a.open + b.open)
+
+
+def _parts(ev: Evaluator, thunk: Thunk, span: Span) -> Attrs:
+    """One side of `//`: of a set that is unknown, nothing but that it is open."""
+    value = ev.either(ev.force(thunk))
+    if isinstance(value, Attrs):
+        return value
+    if isinstance(value, (Opaque, Outside)):
+        return Attrs({}, (opaque(value),))
+    raise ev.wrong(value, "set", span)
 
 
 def select(ev: Evaluator, expr: Select, scope: Scope) -> Value:
@@ -171,7 +178,7 @@ def has_attr(ev: Evaluator, expr: HasAttr, scope: Scope) -> Value:
     return truth(True, expr.span)
 
 
-def replaced_slot(slot: Slot, unknown: Unknown) -> Slot:
+def replaced_slot(slot: Slot, unknown: Unknown, maybe: Unknown | None) -> Slot:
     """An attribute that something unknown may have replaced."""
     why = Opaque(unknown.span, f"it may be replaced: {unknown.reason}", unknown.supply)
-    return Slot(slot.key, slot.key_span, done(why, slot.value.span), slot.maybe)
+    return Slot(slot.key, slot.key_span, done(why, slot.value.span), maybe)
