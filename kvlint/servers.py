@@ -10,6 +10,7 @@ from kvlint import engines
 from kvlint.coefficients import Coefficients
 from kvlint.engines.base import Engine, Program, World
 from kvlint.engines.options import options
+from kvlint.engines.updates import breaking
 from kvlint.engines.versions import Place
 from kvlint.engines.claims import claim
 from kvlint.facts import Assumed, Fact, Value
@@ -50,7 +51,7 @@ def build(process: Process, identity: str, around: Surroundings) -> ServerGroup 
     if version is not None and placed.beyond is not None:
         version = VersionClaim(version.text, version.origin, placed.beyond)
     exact = version.text.lstrip("v=") if version is not None and placed.kind in ("exact", "between") else None
-    exact = exact if exact is not None and placed.version is not None else None
+    exact = exact if exact is not None and placed.version is not None and engine.settled(exact) else None
     devices = hardware(process.site, config.matching("hardware", identity), around.coefficients)
     workload = _workload(config.matching("workload", identity), process)
     worlds = []
@@ -68,6 +69,9 @@ def build(process: Process, identity: str, around: Surroundings) -> ServerGroup 
             exact=exact,
         )
         worlds.append(_server(engine, program, world, identity, version))
+    breaks = breaking(worlds)
+    for server in worlds if breaks is not None else ():
+        server.problems = (*server.problems, breaks)
     return ServerGroup(identity, tuple(worlds[:MAX_WORLDS]))
 
 
@@ -101,6 +105,8 @@ def _problems(
     engine: Engine, program: Program, world: World, own: tuple[Problem, ...], version: VersionClaim | None
 ) -> Iterator[Problem]:
     """The parser's problems and the engine's own, capped where the line is open or the version lies beyond the data."""
+    from kvlint.engines import words
+    from kvlint.engines.conflicts import conflicts
     from kvlint.engines.problems import of_reading
 
     doubt = None
@@ -108,6 +114,8 @@ def _problems(
         edge = options(engine.name).releases[-1 if version.beyond == "newer" else 0]
         doubt = f"kvlint's data {'ends' if version.beyond == 'newer' else 'begins'} at {edge}"
     yield from of_reading(engine.name, world, program.span, version, doubt)
+    yield from words.problems(world)
+    yield from conflicts(engine.name, world.release, version, world.process.line.pins)
     yield from program.problems
     yield from own
 

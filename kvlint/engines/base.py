@@ -79,6 +79,9 @@ class Engine(Protocol):
     def semantics(self, release: str) -> Hashable:
         """Releases with the same value mean the same by the same settings."""
 
+    def settled(self, release: str) -> bool:
+        """Whether one meaning is known for exactly this version; else it is the worlds of its neighbours."""
+
     def settings(self, world: World) -> Settings: ...
 
     def sizing(self) -> type[Sizing]:

@@ -64,7 +64,7 @@ def _required(process: Process, engine: str, project: Project) -> VersionClaim |
             if path not in project.all_paths:
                 continue
             source = project.text(path)
-            found = _requirement(source, distribution) if source else None
+            found = requirement(source, distribution) if source else None
             if found is not None:
                 return VersionClaim(found.value, Written(found.span))
         if not directory:
@@ -72,7 +72,7 @@ def _required(process: Process, engine: str, project: Project) -> VersionClaim |
         directory = directory.rpartition("/")[0]
 
 
-def _requirement(source: Source, distribution: str) -> Text | None:
+def requirement(source: Source, distribution: str) -> Text | None:
     """The version constraint of `distribution` in a requirement file, a lock file or a pyproject.toml, as written."""
     word = distribution.replace("-", "[-_.]")
     locked = re.search(rf'name = "{word}"\s*\nversion = "([^"\n]+)"', source.text, re.IGNORECASE)

@@ -69,6 +69,9 @@ class LlamaServer:
         builds = builds_of(release)
         return tuple(rules for build in builds for rules in semantic_classes(build)), semantic_class(builds[-1])
 
+    def settled(self, release: str) -> bool:
+        return True
+
     def sizing(self) -> type[Sizing]:
         from kvlint.sizing.llama_server import LlamaSizing
 

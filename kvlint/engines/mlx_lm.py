@@ -57,6 +57,9 @@ class MlxLm:
 
         return meaning(release)
 
+    def settled(self, release: str) -> bool:
+        return True
+
     def sizing(self) -> type[Sizing]:
         from kvlint.sizing.mlx import MlxSizing
 

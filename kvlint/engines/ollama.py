@@ -77,6 +77,9 @@ class Ollama:
         names = memory.data()["rules"]
         return tuple(str(memory.rule(name, each)) for each in ends(release) for name in names)
 
+    def settled(self, release: str) -> bool:
+        return True
+
     def sizing(self) -> type[Sizing]:
         from kvlint.sizing.ollama_server import OllamaSizing
 

@@ -102,6 +102,9 @@ class Sglang:
 
         return semantic_class(release)
 
+    def settled(self, release: str) -> bool:
+        return True
+
     def sizing(self) -> type[Sizing]:
         from kvlint.sizing.sglang_server import SglangSizing
 

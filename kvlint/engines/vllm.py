@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
+import re
+from collections.abc import Hashable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from kvlint.engines import basename
 from kvlint.engines.base import Program, Settings, World
 from kvlint.engines.fields import Fields, environment
 from kvlint.engines.versions import parse
+from kvlint.engines.vllm_environment import unread
 from kvlint.facts import Assumed, Default, Fact, Unknown, Value, nominal, quantity
 from kvlint.models.architecture import Architecture, Attention, Latent, Layer, State
 from kvlint.models.lookup import Model, written_id
@@ -23,6 +25,8 @@ from kvlint.units import GIB
 if TYPE_CHECKING:
     from kvlint.models.catalogue import Entry
 
+# Repositories of ModelOpt checkpoints say so in their names; those of other quantizations do not set the cache's type.
+MODELOPT = re.compile(r"^nvidia/|nvfp4|modelopt|fp4", re.IGNORECASE)
 SERVE, API_SERVER = "vllm serve", "python -m vllm.entrypoints.openai.api_server"
 # vllm==0.11.0:docker/Dockerfile:542 and vllm==0.12.0:docker/Dockerfile:543
 SERVE_ENTRYPOINT_SINCE = "0.12.0"
@@ -58,6 +62,11 @@ class Vllm:
 
         return semantic_class(release)
 
+    def settled(self, release: str) -> bool:
+        from kvlint.sizing.vllm import semantic_class
+
+        return len(semantic_class(release)) == 1
+
     def sizing(self) -> type[Sizing]:
         from kvlint.sizing.vllm_server import VllmSizing
 
@@ -81,7 +90,8 @@ class Vllm:
         kept = {name: value for name, value in values.items() if value is not None}
         served = fields.given("served_model_name")
         names = tuple(each.value for each in served.values if each.known) if served else ()
-        return Settings(kept, names or ((model.id,) if model else ()), model=model)
+        problems = (*_partition_problem(world), *unread(world))
+        return Settings(kept, names or ((model.id,) if model else ()), problems, model)
 
 
 ENGINE = Vllm()
@@ -173,6 +183,13 @@ def _partition(fields: Fields) -> Value[Any] | None:
     if not all(part.strip().isdigit() for part in parts):
         return None
     return Fact(tuple(int(part) for part in parts), found.origin)
+
+
+def _partition_problem(world: World) -> Iterator[Problem]:
+    found = environment(world, "VLLM_PP_LAYER_PARTITION")
+    if isinstance(found, Fact) and not all(part.strip().isdigit() for part in found.value.split(",")):
+        data = {"engine": "vllm", "why": "VLLM_PP_LAYER_PARTITION takes numbers, separated by commas", "refuses": True}
+        yield Problem("malformed-value", found.origin.span, data)
 
 
 def _plain(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
@@ -460,7 +477,7 @@ def _of_checkpoint(fields: Fields, auto: Fact[Any], model: Model, entry: Entry) 
     from kvlint.sizing.vllm_releases import rules
 
     follows = {each.checkpoint_kv for each in rules(fields.world.release)}
-    if not entry.own and True in follows:
+    if not entry.own and True in follows and MODELOPT.search(model.id):
         return Unknown("model.kv_scheme", f"whether {model.id} makes `auto` fp8 is not known", "--kv-cache-dtype")
     if entry.kv_cache_dtype is None or not isinstance(model.architecture, Fact):
         return auto

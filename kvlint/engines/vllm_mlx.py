@@ -57,6 +57,9 @@ class VllmMlx:
         version = memory.release(release)
         return tuple(str(memory.rule(name, version)) for name in memory.data()["rules"])
 
+    def settled(self, release: str) -> bool:
+        return True
+
     def sizing(self) -> type[Sizing]:
         from kvlint.sizing.vllm_mlx_server import VllmMlxSizing
 
