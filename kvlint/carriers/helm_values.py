@@ -108,7 +108,7 @@ def _model_spec(spec: Map, model: Map, release: Release, cluster: Cluster) -> It
     about = system("production-stack")
     name, address = model.scalar("name"), model.text("modelURL")
     config = model.map("vllmConfig")
-    yield from _misplaced(model, config, about)
+    yield from _misplaced(model, config)
     if address is None or name is None:
         return
     port = spec.scalar("containerPort")
@@ -117,7 +117,7 @@ def _model_spec(spec: Map, model: Map, release: Release, cluster: Cluster) -> It
     words = [*started("vllm", address.span), address, Text.at("--port", where), number]
     words += options_of(model, about["before"])
     if config is not None:
-        words += _prefix_caching(config, about)
+        words += _prefix_caching(config)
         words += options_of(config, about["flags"])
     args = config.get("extraArgs") if config is not None else None
     container = nodes.mapping(
@@ -146,7 +146,7 @@ def _model_spec(spec: Map, model: Map, release: Release, cluster: Cluster) -> It
     yield from of_container(replace(pod, replicas=replicas), container, cluster)
 
 
-def _prefix_caching(config: Map, about: object) -> list[Text]:
+def _prefix_caching(config: Map) -> list[Text]:
     on, off = system("production-stack")["prefix_caching"]
     entry = config.entry("enablePrefixCaching")
     where = entry.key.span if entry is not None else config.span
@@ -185,7 +185,7 @@ def _volume(model: Map, default: str) -> List:
     return List((nodes.mapping(span, {"name": nodes.key("shm", span), "emptyDir": empty}),), span)
 
 
-def _misplaced(model: Map, config: Map | None, about: object) -> Iterator[Problem]:
+def _misplaced(model: Map, config: Map | None) -> Iterator[Problem]:
     """Keys of `vllmConfig` that stand beside it: the chart's template does not read them there."""
     known = (*system("production-stack")["flags"], "extraArgs", "enablePrefixCaching")
     for entry in model:
