@@ -9,6 +9,7 @@ from typing import cast
 
 from kvlint.carriers.base import Carrier, Finding, Item, Names
 from kvlint.facts import Fact, Written
+from kvlint.parsing import kind_of
 from kvlint.project import Project
 from kvlint.subjects import Admission, Problem, Process
 
@@ -27,6 +28,11 @@ MODULES: dict[str, tuple[str, ...]] = {
     "justfile": ("procfile",),
 }
 
+# Kinds of files that start scripts.  A script's name that is as short as `run` stands in too many of them.
+STARTERS = frozenset({"systemd", "plist", "nix", "shell", "script", "dockerfile", "procfile", "makefile", "justfile"})
+SHORTEST_NAME = 6
+MAX_STARTERS = 5000
+
 
 @dataclass(slots=True)
 class Findings:
@@ -43,7 +49,7 @@ def find(project: Project) -> Findings:
     """Pass two: every seed's documents go to the carriers that claim them."""
     found, names = Findings(), Names()
     claimed: dict[str, list[Item]] = {}
-    for path in project.seeds:
+    for path in (*project.seeds, *_starters(project)):
         try:
             for module, item in _claims(path, project):
                 claimed.setdefault(module, []).append(item)
@@ -68,6 +74,23 @@ def _claims(path: str, project: Project) -> Iterator[tuple[str, Item]]:
         for module in MODULES.get(parsed.kind, ()):
             if _carrier(module).claims(item):
                 yield module, item
+
+
+def _starters(project: Project) -> Iterator[str]:
+    """Files that name no engine, but a script that does, or one that leads to it."""
+    seen = set(project.seeds)
+    leading = [path for path in project.seeds if (parsed := project.parsed(path)) and parsed.kind == "shell"]
+    for script in leading:
+        name = script.rpartition("/")[2]
+        if "." not in name and len(name) < SHORTEST_NAME:
+            continue
+        for path in project.search(name):
+            parsed = None if path in seen or kind_of(path) not in STARTERS else project.parsed(path)
+            if parsed is not None:
+                seen.add(path)
+                yield path
+                if parsed.kind == "shell" and len(seen) < MAX_STARTERS:
+                    leading.append(path)
 
 
 def _collect(found: Findings, names: Names, module: str, items: list[Item], project: Project) -> None:

@@ -107,6 +107,7 @@ def unit_name(path: str) -> str:
 
 def unit(read: Unit, about: About) -> Iterator[Finding]:
     """The engines that a unit starts, and what in its environment means something else than its author thinks."""
+    written = read
     if about.templated:
         read = _with_placeholders(read)
     found = (
@@ -116,7 +117,7 @@ def unit(read: Unit, about: About) -> Iterator[Finding]:
     )
     yield from found
     if any(isinstance(each, Process) for each in found):
-        yield from _unexpanded(read, about)
+        yield from _unexpanded(written, about)
 
 
 def _with_placeholders(read: Unit) -> Unit:
