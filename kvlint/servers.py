@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from kvlint import engines
 from kvlint.coefficients import Coefficients
 from kvlint.engines.base import Engine, Program, World
+from kvlint.engines.claims import claim
 from kvlint.engines.options import options
 from kvlint.engines.updates import breaking
 from kvlint.engines.versions import Place
-from kvlint.engines.claims import claim
 from kvlint.facts import Assumed, Fact, Value
 from kvlint.hardware.resolve import hardware
 from kvlint.source import Text
@@ -55,7 +55,9 @@ def build(process: Process, identity: str, around: Surroundings) -> ServerGroup 
     devices = hardware(process.site, config.matching("hardware", identity), around.coefficients)
     workload = _workload(config.matching("workload", identity), process)
     worlds = []
-    for members, reading in _classes(engine, program, process, placed.releases, exact, _loader(process, around.project)):
+    for members, reading in _classes(
+        engine, program, process, placed.releases, exact, _loader(process, around.project)
+    ):
         world = World(
             engine=name,
             releases=members,
@@ -70,8 +72,9 @@ def build(process: Process, identity: str, around: Surroundings) -> ServerGroup 
         )
         worlds.append(_server(engine, program, world, identity, version))
     breaks = breaking(worlds)
-    for server in worlds if breaks is not None else ():
-        server.problems = (*server.problems, breaks)
+    if breaks is not None:
+        for server in worlds:
+            server.problems = (*server.problems, breaks)
     return ServerGroup(identity, tuple(worlds[:MAX_WORLDS]))
 
 

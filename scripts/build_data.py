@@ -256,7 +256,10 @@ def build_coefficients() -> dict[str, Any]:
 
 
 def build_memory() -> dict[str, Any]:
-    return {"mlx-lm_memory.json": read_toml("engines/mlx-lm.memory.toml")}
+    conflicts = [
+        {key: row[key] for key in row if key != "source"} for row in read_toml("engines/conflicts.toml")["conflict"]
+    ]
+    return {"mlx-lm_memory.json": read_toml("engines/mlx-lm.memory.toml"), "conflicts.json": conflicts}
 
 
 BUILDERS: tuple[Callable[[], dict[str, Any]], ...] = (build_rules, build_coefficients, build_memory)

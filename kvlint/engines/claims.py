@@ -14,7 +14,14 @@ from kvlint.subjects import Process, VersionClaim
 if TYPE_CHECKING:
     from kvlint.project import Project
 
-REQUIREMENT_FILES = ("requirements.txt", "requirements.lock", "constraints.txt", "pyproject.toml", "uv.lock", "poetry.lock")
+REQUIREMENT_FILES = (
+    "requirements.txt",
+    "requirements.lock",
+    "constraints.txt",
+    "pyproject.toml",
+    "uv.lock",
+    "poetry.lock",
+)
 FLOATING_TAGS = ("latest", "nightly", "main", "stable", "edge", "dev", "")
 _TAG = re.compile(
     r"v?(?P<release>[0-9]+(?:\.[0-9]+)*(?:\.?post[0-9]+|rc[0-9]+)?|b[0-9]+)(?:[-_+].*)?"

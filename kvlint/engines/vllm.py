@@ -186,10 +186,10 @@ def _partition(fields: Fields) -> Value[Any] | None:
 
 
 def _partition_problem(world: World) -> Iterator[Problem]:
-    found = environment(world, "VLLM_PP_LAYER_PARTITION")
-    if isinstance(found, Fact) and not all(part.strip().isdigit() for part in found.value.split(",")):
+    found = world.env.get("VLLM_PP_LAYER_PARTITION")
+    if found is not None and found.known and not all(part.strip().isdigit() for part in found.value.split(",")):
         data = {"engine": "vllm", "why": "VLLM_PP_LAYER_PARTITION takes numbers, separated by commas", "refuses": True}
-        yield Problem("malformed-value", found.origin.span, data)
+        yield Problem("malformed-value", found.span, data)
 
 
 def _plain(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kvlint.facts import Assumed, Fact, Unknown, Value, Written, quantity
 from kvlint.sizing import shards
+from kvlint.source import Text
 
 if TYPE_CHECKING:
     from kvlint.subjects import Server
@@ -48,6 +50,8 @@ def heads_remainder(attention_heads: int, tensor_parallel: int) -> int:
     return attention_heads % tensor_parallel if tensor_parallel > 0 else 0
 
 
+# Programs that fetch the engine when they are run.
+FETCHING = ("uvx", "uv tool run", "pipx run", "pipx")
 # Objects whose pods run as they are written.
 PLAIN_KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod", "LeaderWorkerSet")
 
@@ -114,6 +118,25 @@ class Sizing:
         """What all servers of the machine may have together, as the owner states it."""
         return self.server.hardware.get("ceiling")
 
+    def floating(self) -> Value[str] | None:
+        """What leaves the release open: a tag that moves, or an installation without a version."""
+        line = self.server.process.line
+        if self.server.version is not None:
+            return None
+        if line.image is None:
+            fetched = next((each for each in line.wrappers if each.name in FETCHING), None)
+            return Fact(fetched.name, Written(fetched.span)) if fetched is not None else None
+        if not line.image.known:
+            return Unknown("engine.image", "the image is filled in elsewhere", "a literal image with a tag")
+        return _floating_tag(line.image)
+
+    def hub_model(self) -> Value[str] | None:
+        """The model, where it is a repository of a hub and no local path."""
+        found = self.server.settings.get("model")
+        if not isinstance(found, Fact):
+            return found
+        return found if re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", str(found.value)) else None
+
     def unified_memory(self) -> Value[bool] | None:
         return self.server.hardware.get("unified")
 
@@ -145,6 +168,19 @@ class Sizing:
         """Every derived value that applies, in the contract's order."""
         pairs = ((name, self.get(name)) for name in DERIVED)
         return {name: value for name, value in pairs if value is not None}
+
+
+def _floating_tag(image: Text) -> Value[str] | None:
+    """An image's tag, if it moves: `latest` and its like, none, or one without a number on an engine's own image."""
+    from kvlint import engines
+    from kvlint.engines.claims import FLOATING_TAGS
+
+    if "@" in image.value:
+        return None
+    tag = engines.tag(image.value) or "latest"
+    own = engines.of_image(image.value) is not None
+    moves = tag in FLOATING_TAGS or tag.startswith("latest") or (own and not any(each.isdigit() for each in tag))
+    return Fact(tag, Written(image.span, image.via)) if moves else None
 
 
 def present(value: Value[Any]) -> Value[Any] | None:

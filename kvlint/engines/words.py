@@ -1,0 +1,70 @@
+"""What stands in a command line whatever the engine: variables that stay text, flags given twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kvlint.subjects import Problem
+
+if TYPE_CHECKING:
+    from kvlint.engines.argparse import Given
+    from kvlint.engines.base import World
+
+_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-+?=][^{}]*)?\}|\$[A-Z_][A-Z0-9_]*\b")
+EXPAND_NOTHING = ("llama-swap", "compose")
+PLAIN = ("store", "store_true", "BooleanOptionalAction")
+_REFERENCE = re.compile(r"\$\([A-Za-z_][A-Za-z0-9_.-]*\)")
+
+
+def problems(world: World) -> Iterator[Problem]:
+    """Of one world's line; the engine's name is that of the world."""
+    yield from _unexpanded(world)
+    yield from _repeated(world)
+
+
+def _unexpanded(world: World) -> Iterator[Problem]:
+    """`$X` and `${X}` that nobody replaces: no shell reads the line, and the carrier expands nothing of the kind.
+
+    systemd's and launchd's readers look at their own files.  In Kubernetes envsubst or a controller may do it before; only
+    its own `$(X)` is known to stay where nothing sets `X`.
+    """
+    line, site = world.process.line, world.process.site
+    if line.shell:
+        return
+    kubelet = site.carrier == "kubernetes"
+    if line.env_open if kubelet else site.carrier not in EXPAND_NOTHING:
+        return
+    pattern = _REFERENCE if kubelet else _VARIABLE
+    for word in line.args:
+        for match in pattern.finditer(word.value):
+            place = word.slice(*match.span())
+            if place.known and place.span.text.endswith(match[0][-1]):
+                data = {"engine": world.engine, "value": match[0], "carrier": site.carrier}
+                yield Problem("unexpanded-variable", place.span, data)
+
+
+def _repeated(world: World) -> Iterator[Problem]:
+    """A plain option that is given twice with two values: the last one wins in every engine here."""
+    last: dict[str, Given] = {}
+    for given in world.reading.options:
+        if given.index is None or given.option.nargs not in (None, 0) or given.option.action not in PLAIN:
+            continue
+        if given.option.type.startswith("json"):
+            continue
+        before = last.get(given.dest)
+        last[given.dest] = given
+        if before is None or _same(before, given):
+            continue
+        place = before.value if before.value is not None else before.name
+        winner = given.value if given.value is not None else given.name
+        data = {"engine": world.engine, "flag": before.spelling, "value": place.value, "winner": winner.value}
+        yield Problem("overridden-flag", place.span, data, (("counterpart", winner.span, "this is used"),))
+
+
+def _same(one: Given, other: Given) -> bool:
+    if one.value is None or other.value is None:
+        return one.off == other.off
+    known = one.value.known and other.value.known
+    return not known or one.value.value == other.value.value or one.typed == other.typed
