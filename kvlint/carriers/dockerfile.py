@@ -77,7 +77,6 @@ def _built(stage: Stage, start: _Image, images: dict[str, _Image]) -> _Image:
     interpolated = shell.compose_interpolate(stage.image, start.arguments).text
     parent = images.get(interpolated.value)
     image = replace(parent, arguments={}) if parent is not None else replace(start, base=interpolated, arguments={})
-    image = replace(image, assumed=(*start.assumed, *image.assumed))
     if stage.last("ENTRYPOINT") is not None:
         image = replace(image, command=None)
     for instruction in stage.instructions:
