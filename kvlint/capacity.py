@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import floor
 from typing import TYPE_CHECKING, Any
 
@@ -115,23 +116,30 @@ def capacities(evaluation: Evaluation) -> list[Capacity]:
 
 
 def capacity(group: ServerGroup) -> Capacity:
-    worlds = [(world.releases, _measured(world), _limits(world)) for world in group.live]
-    measures = {}
-    for name in MEASURES:
-        readings = [(releases, found) for releases, values, _ in worlds if (found := values.get(name)) is not None]
-        if readings:
-            measures[name] = Measure(tuple(_merged(readings)))
+    values = {id(world): _measured(world) for world in group.live}
+    limits = tuple(_limits(world) for world in group.live)
+    measures = {name: across(group, partial(_value_in, values, name)) for name in MEASURES}
     model, reuse = (group.live[0].settings.get(name) for name in ("model", "reuse"))
     return Capacity(
         id=group.id,
         engine=group.first.engine,
         model=str(model.value) if isinstance(model, Fact) else None,
-        measures=measures,
-        limits=tuple(limits for _, _, limits in worlds),
-        binds=_united(binding(limits) for _, _, limits in worlds),
-        length=_united(_length(values) for _, values, _ in worlds),
+        measures={name: measure for name, measure in measures.items() if measure is not None},
+        limits=limits,
+        binds=_united(binding(each) for each in limits),
+        length=_united(_length(each) for each in values.values()),
         reused=not (isinstance(reuse, Fact) and reuse.value == "none"),
     )
+
+
+def _value_in(values: Mapping[int, Mapping[str, Value[Any]]], name: str, world: Server) -> Value[Any] | None:
+    return values[id(world)].get(name)
+
+
+def across(group: ServerGroup, get: Callable[[Server], Value[Any] | None]) -> Measure | None:
+    """One number of a server over the releases that it may run on; None where it applies to none of them."""
+    readings = [(world.releases, found) for world in group.live if (found := get(world)) is not None]
+    return Measure(tuple(_merged(readings))) if readings else None
 
 
 def _measured(server: Server) -> dict[str, Value[Any]]:
