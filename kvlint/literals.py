@@ -32,9 +32,11 @@ class Literal:
         """Another value in this literal's unit, precision and grouping."""
         scale = factor(self.unit)
         rounded = round(exact / scale, self.decimals)
-        digits = f"{rounded:.{self.decimals}f}" if self.decimals else str(int(rounded))
-        if self.grouped and not self.decimals:
-            digits = f"{int(rounded):,}".replace(",", self.grouped)
+        whole, rest = divmod(abs(int(rounded * 10**self.decimals)), 10**self.decimals)
+        digits = f"{whole:,}".replace(",", self.grouped)
+        if self.decimals:
+            digits += f".{rest:0{self.decimals}}"
+        digits = "-" + digits if rounded < 0 else digits
         tail = self.text.value[len(self._number()) :]
         return digits + tail
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kvlint.diagnostics import Diagnostic, Unchecked
@@ -54,18 +54,32 @@ def lint(evaluation: Evaluation, known: Iterable[Suppression], rules: list[Rule]
 
 
 def subjects(evaluation: Evaluation) -> Iterator[Subject]:
+    """Everything that rules speak about; where one kind cannot be made, by a fault of ours, the others are."""
     from kvlint.ruleset import relations
 
+    kinds: tuple[Callable[[Evaluation], Iterator[Subject]], ...] = (
+        *(_servers, _problems, _admissions),
+        *(relations.links, relations.devices, relations.groups, relations.parity, relations.declared),
+    )
+    for kind in kinds:
+        try:
+            yield from list(kind(evaluation))
+        except Exception as error:
+            fault = f"{kind.__name__.strip('_')}: {type(error).__name__}: {error}"
+            if fault not in evaluation.findings.internal:
+                evaluation.findings.internal.append(fault)
+
+
+def _servers(evaluation: Evaluation) -> Iterator[Subject]:
     coefficient = evaluation.coefficients.get
     for group in evaluation.groups:
         yield views.server(group, coefficient)
         yield from views.problems(group, coefficient)
-    for problem in evaluation.findings.problems:
-        yield views.problem(problem, coefficient)
-    for admission in evaluation.findings.admissions:
-        yield views.admission(admission, coefficient)
-    yield from relations.links(evaluation)
-    yield from relations.devices(evaluation)
-    yield from relations.groups(evaluation)
-    yield from relations.parity(evaluation)
-    yield from relations.declared(evaluation)
+
+
+def _problems(evaluation: Evaluation) -> Iterator[Subject]:
+    return (views.problem(problem, evaluation.coefficients.get) for problem in evaluation.findings.problems)
+
+
+def _admissions(evaluation: Evaluation) -> Iterator[Subject]:
+    return (views.admission(each, evaluation.coefficients.get) for each in evaluation.findings.admissions)
