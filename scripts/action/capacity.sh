@@ -28,7 +28,11 @@ fi
 echo "base=${commit}" >> "${GITHUB_OUTPUT}"
 
 options=()
-if [ -n "${KVLINT_CONFIG:-}" ]; then options+=(--config "${KVLINT_CONFIG}"); fi
+if [ -n "${KVLINT_CONFIG:-}" ]; then options+=(--config "$(cd "$(dirname -- "${KVLINT_CONFIG}")" && pwd)/$(basename -- "${KVLINT_CONFIG}")"); fi
+
+# The project is the one that the check finds: from the first path upward.
+first=$(printf '%s\n' "${KVLINT_PATHS:-}" | sed -n '/./{p;q;}')
+if [[ -n ${first} && -d ${first} ]]; then cd -- "${first}"; fi
 
 table="${RUNNER_TEMP}/kvlint-capacity.md"
 status=0

@@ -21,6 +21,8 @@ from kvlint import __version__
 ROOT = Path(__file__).resolve().parents[2]
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 CONFIG = """\
+select = ["budget", "admission"]
+
 [[hardware]]
 match = "**"
 available_kv = "3.81GiB"

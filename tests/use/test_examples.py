@@ -1,10 +1,11 @@
 """The examples say what they are there to say, and the sound ones say nothing.
 
-Arithmetic: Qwen3-8B keeps 36 layers x 8 heads x 128 x 2 (K and V) x 2 bytes = 147,456 bytes a token, so 32,768 tokens are 4.5 GiB and
-16,384 are 2.25 GiB, of 3.81 GiB.  Qwen3-Coder-30B-A3B keeps 48 x 4 x 128 x 2 x 2 = 98,304 bytes; with 8 bits in groups of 64, each with
-a scale and a bias of two bytes, 48 x 4 x 2 x (128 + 2 x 4) = 52,224.  Qwen3.8-27B keeps 16 x 4 x 256 x 2 x 2 = 65,536 bytes in its layers of
-full attention, so 200,000 tokens are 12.207 GiB, and more with its recurrent state: of 48 GiB less a tenth, 17 GiB of weights and two such
-conversations at most 43.2 - 17 - 24.414 = 1.786 GiB are left, for one of them.
+Arithmetic. Qwen3-8B keeps 36 layers x 8 heads x 128 x 2 (K and V) x 2 bytes = 147,456 bytes a token: 32,768 tokens
+are 4.5 GiB and 16,384 are 2.25 GiB, of 3.81 GiB. Qwen3-Coder-30B-A3B keeps 48 x 4 x 128 x 2 x 2 = 98,304 bytes; with
+8 bits in groups of 64, each with a scale and a bias of two bytes, 48 x 4 x 2 x (128 + 2 x 4) = 52,224. Qwen3.8-27B
+keeps 16 x 4 x 256 x 2 x 2 = 65,536 bytes in its layers of full attention, so 200,000 tokens are 12.207 GiB, and more
+with its recurrent state: of 48 GiB less a tenth, 17 GiB of weights and two such conversations at most 43.2 - 17 -
+24.414 = 1.786 GiB are left, for one of them.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from kvlint.pipeline import check
 from kvlint.diagnostics import Report
+from kvlint.pipeline import check
 from kvlint.project import open_project
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +51,7 @@ def test_what_is_wrong_is_found(report: Report, path: str, rule: str, underlined
 
 def test_the_drifted_literal_is_what_it_was_before_the_cache_was_quantized(report: Report) -> None:
     (drift,) = [each for each in report.findings if each.rule == "derived-drift"]
-    assert "52,224" in drift.message or "51 KiB" in drift.message
+    assert "52224" in drift.message
 
 
 def test_nothing_is_left_unread(report: Report) -> None:

@@ -43,7 +43,8 @@ def test_every_option_is_explained(command: str) -> None:
         option = line.strip()
         if option.startswith("-") and "  " not in option:
             following = lines[number + 1].strip() if number + 1 < len(lines) else ""
-            assert following and not following.startswith("-"), option
+            assert following, option
+            assert not following.startswith("-"), option
 
 
 def test_a_list_of_commands() -> None:
