@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kvlint.carriers.base import Finding, Item, directory
 from kvlint.carriers.host import contained, template
@@ -13,6 +12,7 @@ from kvlint.carriers.scripts import Files
 from kvlint.command import Opening
 from kvlint.parsing import TEMPLATE_ENDINGS
 from kvlint.project import Project
+from kvlint.records import dataclass
 from kvlint.source import Text
 from kvlint.subjects import Problem, Process, Site
 from kvlint.tree import List, Map, Scalar
@@ -84,7 +84,7 @@ def _words(node: Map, about: About) -> tuple[list[Text], list[Opening]]:
         if isinstance(item, Scalar):
             words.append(_text(item, about))
         else:
-            openings.append(Opening(max(0, len(words) - 1), item.span, "an argument that is no text"))
+            openings.append(Opening(len(words), item.span, "an argument that is no text"))
     program = node.scalar("Program")
     if program is not None:
         words[:1] = [_text(program, about)]

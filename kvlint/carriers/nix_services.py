@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.host import contained, memory
@@ -15,6 +14,7 @@ from kvlint.command import CommandLine, Opening
 from kvlint.facts import Value
 from kvlint.formats import shell, systemd
 from kvlint.formats.nix import ShellText
+from kvlint.records import dataclass, field, replace
 from kvlint.source import Source, Span, Text
 from kvlint.subjects import Process, Site
 from kvlint.tree import List, Map, Node, Opaque, Scalar
@@ -199,9 +199,18 @@ def unit(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
     limit = memory(config.text("MemoryMax"))
     launch = Launch((), place, env, env_open=unseen)
     for text in _texts(config.get("ExecStart")):
-        for command in systemd.commands(spread(text, file), env):
+        for command in systemd.commands(spread(_continued(text), file), env):
             yield from file.start(replace(launch, words=command.words), name, place, limit)
     yield from _script(file, node.text("script"), launch, name, limit)
+
+
+def _continued(text: Text) -> Text:
+    """A setting whose lines a backslash joins, as the unit file that is made of it."""
+    parts, at = [], 0
+    while (end := text.value.find("\\\n", at)) >= 0:
+        parts += [text.slice(at, end), Text(" ")]
+        at = end + 2
+    return Text.join([*parts, text.slice(at)]) if parts else text
 
 
 def _script(
@@ -210,7 +219,7 @@ def _script(
     if text is None:
         return
     read = shell.commands(spread(text, file), launch.env)
-    for line in of_script(read, replace(launch, shell=True, scripts=file.script, assumed=read.assumed)):
+    for line in of_script(read, replace(launch, shell=True, scripts=file.script)):
         yield from file.process(line, name, launch.place, limit)
 
 
@@ -225,7 +234,6 @@ def agent(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
     if program is not None:
         arguments = (program, *arguments[1:])
     if arguments:
-        openings = tuple(replace(opening, index=max(0, opening.index - 1)) for opening in openings)
         yield from file.start(replace(launch, words=arguments, open=openings), name, place)
         return
     yield from _script(file, node.text("command"), launch, name)
@@ -253,7 +261,7 @@ def llama_server(file: File, name: str, place: Span, node: Map) -> Iterator[Proc
         for value in entry.value if isinstance(entry.value, List) else (entry.value,):
             line += _option(f"--{entry.key.value}", entry.key, value)
     arguments, openings = words(node.get("extraFlags"))
-    shifted = tuple(replace(opening, index=opening.index + len(line) - 1) for opening in openings)
+    shifted = tuple(replace(opening, index=opening.index + len(line)) for opening in openings)
     yield from file.start(Launch((*line, *arguments), place, {}, open=shifted), name, place)
 
 
