@@ -37,7 +37,10 @@ def _admitted(group: ServerGroup, paths: list[Link]) -> Iterator[tuple[str, Any]
 
 
 def devices(evaluation: Evaluation) -> Iterator[Subject]:
-    return iter(())
+    """Devices that several servers use, and machines whose ceiling is stated."""
+    from kvlint.ruleset import devices as shared
+
+    return shared.subjects(evaluation)
 
 
 def groups(evaluation: Evaluation) -> Iterator[Subject]:

@@ -1,0 +1,64 @@
+"""Servers on one device: who provably runs together, and what they take."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvlint.check import check_files
+
+
+def said(rule: str, files: dict[str, str], config: str | None = None) -> list[str]:
+    report = check_files(files, config)
+    assert report.internal == []
+    return [each.severity for each in report.findings if each.rule == rule]
+
+
+def service(name: str, args: str, device: str = 'device_ids: ["0"]', extra: str = "") -> str:
+    return (
+        f"  {name}:\n    image: vllm/vllm-openai:v0.22.1\n    command: Qwen/Qwen3-8B {args}\n{extra}"
+        f"    deploy: {{resources: {{reservations: {{devices: [{{{device}, capabilities: [gpu]}}]}}}}}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (service("a", ""), service("b", ""), ["error"]),  # twice the default of 0.92
+        (service("a", "--gpu-memory-utilization 0.5"), service("b", "--gpu-memory-utilization 0.5"), []),
+        (service("a", ""), service("b", "", 'device_ids: ["1"]'), []),
+        (service("a", ""), service("b", "", "count: 1"), []),
+        (service("a", ""), service("b", "", 'device_ids: ["$DEVICE"]'), []),
+        (service("a", ""), service("b", "", extra="    profiles: [extra]\n"), ["warning"]),
+        (service("a", ""), service("b", "--kv-cache-memory-bytes 1G"), []),
+        (service("a", ""), service("b", "--enable-sleep-mode"), []),
+    ],
+)
+def test_shares_on_one_device_add_up(one: str, other: str, expected: list[str]) -> None:
+    assert said("shared-device-overcommit", {"compose.yaml": "services:\n" + one + other}) == expected
+
+
+SWAP = """\
+models:
+  a: {{cmd: "vllm serve Qwen/Qwen3-8B --port ${{PORT}}", env: [CUDA_VISIBLE_DEVICES={one}]}}
+  b: {{cmd: "vllm serve Qwen/Qwen3-4B --port ${{PORT}}", env: [CUDA_VISIBLE_DEVICES={other}]}}
+groups:
+  all: {{swap: {swap}, members: [a, b]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "swap", "expected"),
+    [("0", "0", "false", ["error"]), ("0", "1", "false", []), ("0", "0", "true", []), ("0,1", "1", "false", [])],
+)
+def test_a_group_without_swapping_stays_resident(one: str, other: str, swap: str, expected: list[str]) -> None:
+    """`0,1` at tensor parallelism 1 uses the first alone."""
+    assert said("shared-device-overcommit", {"swap.yaml": SWAP.format(one=one, other=other, swap=swap)}) == expected
+
+
+def test_pods_are_placed_by_a_scheduler() -> None:
+    pod = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {0}}}\nspec:\n  containers:\n    - name: vllm\n"
+        "      image: vllm/vllm-openai:v0.22.1\n      args: [Qwen/Qwen3-8B]\n"
+        "      env: [{{name: NVIDIA_VISIBLE_DEVICES, value: '0'}}]\n"
+    )
+    assert said("shared-device-overcommit", {"pods.yaml": pod.format("a") + "---\n" + pod.format("b")}) == []
