@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kvlint.pipeline import Evaluation
 
 VISIBLE = ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+# Carriers whose servers run on the host that the file is for; elsewhere a scheduler chooses.
+HOSTS = ("compose", "llama-swap", "systemd", "launchd", "nix", "shell")
 _DOCKER = re.compile(r"\"?device=([0-9,]+)\"?|nvidia\.com/gpu=([0-9]+)")
 
 
@@ -83,7 +85,7 @@ def _subject(facts: dict[str, Any], groups: list[ServerGroup], coefficient: Any)
 def _uses(groups: Iterable[ServerGroup]) -> Iterator[Use]:
     for group in groups:
         server, site = group.first, group.first.site
-        if server.engine != "vllm" or site.unit.startswith("namespace"):
+        if server.engine != "vllm" or site.carrier not in HOSTS:
             continue
         # scripts beside each other are alternatives as often as not
         host = f"script {site.place.path}" if site.carrier == "shell" else site.unit
