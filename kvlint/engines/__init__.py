@@ -9,6 +9,20 @@ from typing import cast
 from kvlint.command import CommandLine
 from kvlint.engines.base import Engine, EngineData
 
+# Google's own builds of TGI: the release is part of the repository's name.
+TGI_CONTAINERS = tuple(
+    f"us-docker.pkg.dev/deeplearning-platform-release/gcr.io/huggingface-text-generation-inference-{build}"
+    for build in (
+        *("cu121.1-4.ubuntu2204.py310", "cu121.2-0.ubuntu2204.py310", "cu121.2-1.ubuntu2204.py310"),
+        *("cu121.2-2.ubuntu2204.py310", "cu124.2-3.ubuntu2204.py311", "cu124.2-4.ubuntu2204.py311"),
+        *(
+            "cu124.3-0.ubuntu2204.py311",
+            "cu124.3-1.ubuntu2204.py311",
+            "cu124.3-2.ubuntu2204.py311",
+            "cu124.3-3.ubuntu2204.py311",
+        ),
+    )
+)
 ENGINES: dict[str, EngineData] = {
     data.name: data
     for data in (
@@ -45,6 +59,12 @@ ENGINES: dict[str, EngineData] = {
             programs=("sglang",),
             modules=("sglang.launch_server", "sglang"),
             images=("lmsysorg/sglang",),
+        ),
+        EngineData(
+            "tgi",
+            "kvlint.engines.tgi",
+            programs=("text-generation-launcher",),
+            images=("ghcr.io/huggingface/text-generation-inference", *TGI_CONTAINERS),
         ),
     )
 }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from fractions import Fraction
 from typing import Any, Union
 
-from kvlint.facts import Derived, Fact, Range, Unknown, Value, Written, quantity
+from kvlint.facts import Fact, Range, Unknown, Value, quantity
 from kvlint.models.architecture import Architecture
+from kvlint.records import fields
 from kvlint.sizing import sglang
+from kvlint.sizing.refusals import start_refusal
 from kvlint.sizing.server import DERIVED, Sizing
 from kvlint.sizing.sglang_model import sliding_window
 from kvlint.sizing.sglang_releases import rules
@@ -260,11 +261,6 @@ def heads_remainder(attention_heads: int, tensor_parallel: int, attention_ranks:
     return attention_heads % ranks if ranks > 0 else 0
 
 
-@quantity("start_refusal", unit="", formula="why the engine stops", source=EXECUTED)
-def refusal_of(**decisive: Any) -> str:
-    return ""
-
-
 def aligned(tokens: int, page: int) -> int:
     return -(-tokens // page) * page
 
@@ -277,23 +273,8 @@ class SglangSizing(Sizing):
 
     def start_refusal(self) -> Value[str] | None:
         """Why the engine stops with this model, these settings and this memory; None where it does not, or nobody knows."""
-        found = self.server.settings.get("start")
-        if not isinstance(found, Fact) or found.value.refusal is None or not isinstance(found.origin, Derived):
-            return None
-        decisive = dict(self._decisive(found.origin, found.value.refusal))
-        model = self.server.settings.get("model")
-        inputs = decisive or ({"model": model} if isinstance(model, Fact) else {"architecture": found})
-        return Fact(found.value.refusal.reason, Derived(refusal_of, tuple(inputs.items())))
-
-    def _decisive(self, origin: Derived, refusal: Any) -> Any:
-        """The written settings without which this would not be said."""
-        inputs = dict(origin.inputs)
-        for name, fact in inputs.items():
-            if name in ("architecture", "release", *PLACE) or not isinstance(fact.origin, Written):
-                continue
-            values = {other: each.value for other, each in inputs.items() if other != name}
-            if start.plain(**values).refusal != refusal:
-                yield name, fact
+        found, model = self.server.settings.get("start"), self.server.settings.get("model")
+        return start_refusal(found, lambda outcome: outcome.refusal, model)
 
     def heads_remainder(self) -> Value[int] | None:
         ranks = self.server.settings.get("attention_ranks")

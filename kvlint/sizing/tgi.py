@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -16,8 +15,10 @@ from typing import Any, Union
 
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture, Attention
+from kvlint.records import dataclass
 from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, parse, unknown, value_of
 
+Known = Union[int, Unknown]
 _DATA = Path(__file__).resolve().parents[1] / "_data/tgi_memory.json"
 
 
@@ -26,7 +27,10 @@ class Rules:
     """One release's way of sizing; what each field means is said in data/engines/tgi.memory.toml."""
 
     pool: str
+    wiggle: int
     limits: str
+    attention: str
+    prefill_holds_input: bool
     batch_total_ignored: bool
 
 
@@ -35,7 +39,7 @@ class Settings:
     """Plain settings of one server under the names of its flags; None where the launcher chooses.
 
     `attention`: flashinfer, flashdecoding, flashdecoding-ipex or paged.  `sizes_pool`: the model has flash attention.
-    `chunking`: prefills may be cut (PREFILL_CHUNKING).  `wiggle_room`: TGI_WIGGLE_ROOM.
+    `chunking`: prefills may be cut (PREFILL_CHUNKING).  `wiggle_room`: TGI_WIGGLE_ROOM, by the release where it is not set.
     """
 
     release: str
@@ -49,6 +53,7 @@ class Settings:
     max_total_tokens: int | None = None
     max_batch_prefill_tokens: int | None = None
     max_batch_total_tokens: int | None = None
+    max_batch_size: int | None = None
     sizes_pool: bool = True
     chunking: bool = True
 
@@ -123,25 +128,37 @@ def block_tokens(settings: Settings) -> int | Outcome:
     return int(size) if size else Refusal(f"there is no attention implementation {settings.attention}")
 
 
-def pool_tokens(arch: Architecture, settings: Settings, free_bytes: int, warm_up_tokens: int) -> int | Outcome:
-    """Tokens of the pool: `free_bytes` are free on one shard after a prefill of `warm_up_tokens` tokens, which are kept too.
+def pool_tokens(
+    arch: Architecture, settings: Settings, free_bytes: int, total_bytes: int, warm_up_tokens: int
+) -> int | Outcome:
+    """Tokens of the pool: `free_bytes` of `total_bytes` are free on one shard after a prefill of `warm_up_tokens` tokens.
 
-    Printed as `Setting max batch total tokens to N`.
+    Those tokens' own cache is counted too.  Printed as `Setting max batch total tokens to N`.
     """
-    for each in rules(settings.release):
-        if each.pool != "free":
-            return unknown("how this release takes its pool was not read", "engine.version", "a newer release")
     price, block = bytes_per_token_per_shard(arch, settings), block_tokens(settings)
     if not isinstance(price, int):
         return price
     if not isinstance(block, int):
         return block
-    room = settings.wiggle_room if settings.wiggle_room is not None else Fraction(constant("wiggle_percent"), 100)
-    blocks = int(free_bytes * settings.cuda_memory_fraction * room // (block * price))
-    return (blocks + -(-warm_up_tokens // block)) * block
+    found = {int(room(each, settings, free_bytes, total_bytes) // (block * price)) for each in rules(settings.release)}
+    if len(found) > 1:
+        return unknown("the releases on either side differ", "engine.version", "a release")
+    return (found.pop() + -(-warm_up_tokens // block)) * block
 
 
-def limits(settings: Settings, model_window: int, pool: Union[int, Unknown]) -> Limits | Outcome:
+def room(each: Rules, settings: Settings, free_bytes: int, total_bytes: int) -> Fraction:
+    """Bytes of one shard that the pool may take beside the cache of the warm-up.
+
+    The wiggle room is a share of what is free, or with the memory fraction one of all memory.
+    """
+    share = settings.cuda_memory_fraction
+    wiggle = settings.wiggle_room if settings.wiggle_room is not None else Fraction(each.wiggle, 100)
+    if each.pool == "of-free":
+        return max(Fraction(0), free_bytes - (1 - share) * total_bytes) * wiggle
+    return max(Fraction(0), free_bytes - (1 - share * wiggle) * total_bytes)
+
+
+def limits(settings: Settings, model_window: Known, pool: Known) -> Limits | Outcome:
     """The limits in force.  `pool`: tokens of the pool of a model that sizes it itself, where they are known."""
     found = {_limits(each, settings, model_window, pool) for each in rules(settings.release)}
     return (
@@ -149,7 +166,7 @@ def limits(settings: Settings, model_window: int, pool: Union[int, Unknown]) -> 
     )
 
 
-def _limits(each: Rules, settings: Settings, model_window: int, pool: Union[int, Unknown]) -> Limits | Outcome:
+def _limits(each: Rules, settings: Settings, model_window: Known, pool: Known) -> Limits | Outcome:
     total, entered, prefill = settings.max_total_tokens, settings.max_input_tokens, settings.max_batch_prefill_tokens
     if each.limits == "fixed":
         total = constant("max_total_tokens") if total is None else total
@@ -157,46 +174,64 @@ def _limits(each: Rules, settings: Settings, model_window: int, pool: Union[int,
         prefill = constant("max_batch_prefill_tokens") if prefill is None else prefill
     window = total if total is not None else _window(each, settings, model_window, pool)
     longest = entered if entered is not None else window - 1 if isinstance(window, int) else window
-    wrong = refused(settings, window, longest, prefill, pool)
+    budget = prefill if prefill is not None else _prefill(each, settings, model_window, longest)
+    wrong = refused(each, settings, window, longest, budget, pool)
     if wrong is not None:
         return wrong
-    estimated = unknown("an unset prefill budget is estimated from the device", "max_batch_prefill_tokens", "the flag")
-    budget = prefill if prefill is not None else estimated
     return Limits(window, longest, budget, _batch_total(each, settings, window, budget, pool))
 
 
-def _window(each: Rules, settings: Settings, model_window: int, pool: Union[int, Unknown]) -> int | Unknown:
+def _window(each: Rules, settings: Settings, model_window: Known, pool: Known) -> Known:
+    if each.limits == "capped":
+        capped = constant("capped_total_tokens")
+        return min(model_window, capped) if isinstance(model_window, int) else model_window
+    if each.limits == "pool" and settings.chunking:
+        return pool
     if each.limits != "model" or not settings.chunking:
         return unknown("the default of max_total_tokens was not read", "max_total_tokens", "--max-total-tokens")
+    if isinstance(model_window, Unknown):
+        return model_window
     return min(model_window, pool) if isinstance(pool, int) else pool
 
 
+def _prefill(each: Rules, settings: Settings, model_window: Known, longest: Known) -> Known:
+    """Tokens of one prefill where nobody says: by the input, a fixed number, or an estimate of what the device computes."""
+    if each.limits == "capped":
+        if isinstance(longest, Unknown):
+            return longest
+        return settings.max_batch_size * longest if settings.max_batch_size else longest + constant("prefill_edge")
+    if each.limits == "pool":
+        most = constant("max_batch_prefill_tokens")
+        return min(most, model_window) if isinstance(model_window, int) else model_window
+    return unknown("an unset prefill budget is estimated from the device", "max_batch_prefill_tokens", "the flag")
+
+
 def refused(
-    settings: Settings,
-    window: int | Unknown,
-    longest: int | Unknown,
-    prefill: int | None,
-    pool: Union[int, Unknown],
+    each: Rules, settings: Settings, window: Known, longest: Known, prefill: Known, pool: Known
 ) -> Refusal | None:
     """Why the launcher or the router stops (tgi.md, Refused)."""
-    if isinstance(window, int) and isinstance(longest, int) and longest >= window:
+    if above(longest, window) or (isinstance(window, int) and longest == window):
         return Refusal(f"max_input_tokens {longest} must be below max_total_tokens {window}")
-    if prefill is not None and isinstance(longest, int) and prefill < longest and not settings.chunking:
+    whole = each.prefill_holds_input or not settings.chunking
+    if whole and above(longest, prefill):
         return Refusal(f"max_batch_prefill_tokens {prefill} is below max_input_tokens {longest}")
     stated = settings.max_batch_total_tokens
-    if stated is not None and isinstance(window, int) and window > stated:
+    if stated is not None and above(window, stated):
         return Refusal(f"max_total_tokens {window} is above max_batch_total_tokens {stated}")
-    if settings.sizes_pool and isinstance(pool, int):
-        if isinstance(window, int) and window > pool:
-            return Refusal(f"max_total_tokens {window} is above the pool of {pool} tokens", "pool")
-        if prefill is not None and prefill > pool:
-            return Refusal(f"max_batch_prefill_tokens {prefill} is above the pool of {pool} tokens", "pool")
+    if stated is not None and each.prefill_holds_input and above(prefill, stated):
+        return Refusal(f"max_batch_prefill_tokens {prefill} is above max_batch_total_tokens {stated}")
+    if settings.sizes_pool and settings.max_total_tokens is not None and above(window, pool):
+        return Refusal(f"max_total_tokens {window} is above the pool of {pool} tokens", "pool")
+    if settings.sizes_pool and settings.max_batch_prefill_tokens is not None and above(prefill, pool):
+        return Refusal(f"max_batch_prefill_tokens {prefill} is above the pool of {pool} tokens", "pool")
     return None
 
 
-def _batch_total(
-    each: Rules, settings: Settings, window: int | Unknown, prefill: int | Unknown, pool: Union[int, Unknown]
-) -> int | Unknown:
+def above(first: Known, second: Known) -> bool:
+    return isinstance(first, int) and isinstance(second, int) and first > second
+
+
+def _batch_total(each: Rules, settings: Settings, window: Known, prefill: Known, pool: Known) -> Known:
     """Tokens of all running requests: the pool, or for other models the flag or its default."""
     if settings.sizes_pool and each.batch_total_ignored:
         return pool

@@ -35,12 +35,22 @@ def test_heads_are_split_over_shards() -> None:
     assert tgi.bytes_per_token_per_shard(one, tgi.Settings("3.3.7", num_shard=4)) == 32 * 1 * 256 * 2
 
 
-def test_the_pool_is_nine_tenths_of_what_is_free_in_whole_blocks() -> None:
-    free, block = 10 << 30, 16 * 131072
-    given = tgi.Settings("3.3.7", attention="paged", cuda_memory_fraction=Fraction("0.5"))
-    expected = (int(free * Fraction("0.45") // block) + 4096 // 16) * 16
-    assert tgi.pool_tokens(llama(), given, free, 4096) == expected
-    assert isinstance(tgi.pool_tokens(llama(), tgi.Settings("2.4.1"), free, 4096), Unknown)
+def test_the_pool_leaves_a_share_of_all_memory_in_whole_blocks() -> None:
+    """3.3.7: what is free less (1 - fraction × 0.90) of the device; the warm-up's own blocks are added."""
+    free, total, block = 10 << 30, 24 << 30, 16 * 131072
+    given = tgi.Settings("3.3.7", attention="paged", cuda_memory_fraction=Fraction("0.9"))
+    expected = (int((free - (1 - Fraction("0.81")) * total) // block) + 4096 // 16) * 16
+    assert tgi.pool_tokens(llama(), given, free, total, 4096) == expected
+
+
+def test_older_pools_take_a_share_of_what_is_free() -> None:
+    """2.4.1: 0.90 of what is free after (1 - fraction) of the device; 2.2.0: 0.95 of it."""
+    free, total = 10 << 30, 24 << 30
+    for release, share in (("2.4.1", "0.90"), ("2.2.0", "0.95")):
+        given = tgi.Settings(release, attention="flashinfer", cuda_memory_fraction=Fraction("0.9"))
+        expected = int((free - Fraction("0.1") * total) * Fraction(share) // 131072)
+        assert tgi.pool_tokens(llama(), given, free, total, 0) == expected
+    assert tgi.pool_tokens(llama(), tgi.Settings("3.0.1"), free, total, 0) == int((free - total // 20) // 131072)
 
 
 def test_the_flag_for_the_pool_has_no_effect_but_can_stop_a_start() -> None:
@@ -73,9 +83,18 @@ def test_unset_limits_follow_the_pool_and_the_model() -> None:
     old = tgi.limits(tgi.Settings("1.4.5"), 131072, 50000)
     assert isinstance(old, tgi.Limits)
     assert (old.window, old.input, old.prefill) == (2048, 1024, 4096)
-    between = tgi.limits(tgi.Settings("2.4.1"), 131072, 50000)
-    assert isinstance(between, tgi.Limits)
-    assert isinstance(between.window, Unknown)
+    capped = tgi.limits(tgi.Settings("2.2.0"), 131072, 50000)
+    assert isinstance(capped, tgi.Limits)
+    assert (capped.window, capped.input, capped.prefill) == (4096, 4095, 4145)
+    pooled = tgi.limits(tgi.Settings("2.4.1"), 131072, 50000)
+    assert isinstance(pooled, tgi.Limits)
+    assert (pooled.window, pooled.prefill) == (50000, 4096)
+
+
+def test_a_prefill_holds_the_longest_input_until_prefills_are_cut() -> None:
+    given = {"max_input_tokens": 4000, "max_total_tokens": 8000, "max_batch_prefill_tokens": 2000}
+    assert isinstance(tgi.limits(tgi.Settings("2.2.0", **given), 131072, 50000), Refusal)
+    assert isinstance(tgi.limits(tgi.Settings("3.3.7", **given), 131072, 50000), tgi.Limits)
 
 
 def test_a_model_that_does_not_size_its_pool() -> None:
