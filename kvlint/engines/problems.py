@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from kvlint.engines.argparse import Objection
 from kvlint.engines.base import World
 from kvlint.engines.options import Options, options
+from kvlint.records import replace
 from kvlint.source import Span
 from kvlint.subjects import Problem, VersionClaim
 
@@ -57,13 +57,21 @@ def _details(known: Options, objection: Objection, world: World, version: Versio
     elif past.since is not None:
         details["first"] = past.since
     else:
-        near = known.nearest(flag, release, 1)
+        near = known.nearest(flag, release, 2)
         owners = known.owners(_dashed(flag))
         if near:
             details["suggestion"] = near[0]
+            if len(near) == 1 and not owners and _stands(known, near[0], world, "pinned" in details):
+                details["correction"] = near[0]
         if owners:
             details["owners"] = owners
     return details
+
+
+def _stands(known: Options, spelling: str, world: World, pinned: bool) -> bool:
+    """Whether every release that the line may run on has the flag."""
+    releases = set(known.history(spelling).releases)
+    return releases.issuperset(world.releases if pinned else known.releases)
 
 
 def _dashed(flag: str) -> str:

@@ -99,7 +99,16 @@ def _fix(outcome: Outcome, span: Span) -> Fix | None:
     if not isinstance(found, Fact) or found.value is None:
         return None
     text = str(found.value)
-    return Fix(edit.safety, f"replace {span.text!r} with {text!r}", (Edit(span, text),))
+    place = _replaced(span) if outcome.subject.kind == "problem" else span
+    return Fix(edit.safety, f"replace {place.text!r} with {text!r}", (Edit(place, text),)) if place else None
+
+
+def _replaced(span: Span) -> Span | None:
+    """Of `--flag=value` the flag alone; None where the two cannot be told apart in the file."""
+    flag, equals, _ = span.text.partition("=")
+    if not equals or not flag.startswith("-"):
+        return span
+    return span.source.span(span.start, span.start + len(flag)) if len(span.pieces) == 1 else None
 
 
 def numbered(findings: Iterable[Diagnostic]) -> list[Diagnostic]:

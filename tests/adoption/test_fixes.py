@@ -196,3 +196,32 @@ def test_a_diff_says_nothing_to_terminals_and_runners() -> None:
 def test_files_of_another_owner_are_no_crash(tmp_path: Path) -> None:
     fixed = Fixed(Report(), {"gone.sh": b"a"}, {"gone.sh": b"b"})
     assert save(fixed, tmp_path) == [f"gone.sh: {os.strerror(2)}; left as it is"]
+
+
+TYPO = "#!/bin/sh\nexec uvx --from vllm=={} vllm serve Qwen/Qwen3-8B {}\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "fixed"),
+    [
+        ("--max-modle-len 4096", "--max-model-len 4096"),
+        ("--max-modle-len=4096", "--max-model-len=4096"),
+        ("'--max-modle-len' 4096", "'--max-model-len' 4096"),
+        ("--gpu-memory-utilisation 0.8 --enforce-eagre", "--gpu-memory-utilization 0.8 --enforce-eager"),
+        ('"--max-modle-len"=4096', '"--max-modle-len"=4096'),  # flag and value cannot be told apart
+        ("--max-num-sequences 4", "--max-num-sequences 4"),  # nothing is near
+        ("--max-kv-size 4", "--max-kv-size 4"),  # another engine's
+    ],
+)
+def test_a_flag_that_only_one_other_is_near_to(repo: Any, typed: str, fixed: str) -> None:
+    repo.commit({"serve.sh": TYPO.format("0.11.0", typed)})
+    assert "unknown-flag" in repo.check("--fail-on", "never").rules
+    repo.check("--fix")
+    assert repo.read("serve.sh") == TYPO.format("0.11.0", fixed)
+
+
+def test_a_flag_that_two_others_are_near_to_is_only_suggested(repo: Any) -> None:
+    """`--max-loras` and `--max-lora-rank`."""
+    repo.commit({"serve.sh": TYPO.format("0.11.0", "--max-lora 2")})
+    repo.check("--fix")
+    assert repo.read("serve.sh") == TYPO.format("0.11.0", "--max-lora 2")
