@@ -26,25 +26,12 @@ else:
     import tomli as tomllib
 
 from kvlint.models.architecture import Architecture, Attention, UnknownArchitecture  # noqa: E402
-from kvlint.models.config import NESTED, architecture, text_config  # noqa: E402
+from kvlint.models.config import architecture, text_config  # noqa: E402
+from kvlint.models.selection import selected  # noqa: E402
 from kvlint.models.weights import quantization  # noqa: E402
 
 DATA, COMPILED = ROOT / "data" / "models", ROOT / "kvlint" / "_data"
 
-# Fields that say something of caches, weights, positions or formats; everything else of a configuration is left out.
-KEPT = re.compile(
-    r"model_type|architectures|.*(attention|attn|head|layer|window|rope|position|seq_len|seq_length|max_seq|max_sequence|model_max"
-    r"|expert|moe|dtype|vocab|quant|compression|kv|mamba|ssm|conv|state_size|linear|lora|index|compress|share|cross|chunk|block"
-    r"|pattern|nextn|mtp|swa|query|n_group|expand|lru|interval|interleave|dense|multi_query|decoder_architecture|hidden_size"
-    r"|intermediate|ffn|global|sparse|sliding|tie_word|encoder_decoder|bidirectional|time_step_rank|latent|alibi|type_list).*"
-    r"|n_embd|n_head|n_layer|n_layers|n_heads|n_positions|n_ctx|n_inner|d_model|n_groups|use_cla|use_mla|hf_quant_config"
-)
-DROPPED = re.compile(
-    r".*(dropout|_id|id2label|label2id|_eps|epsilon|initializer|hidden_act|scale|_coef|jitter|layer_norm_type|norm_type|parallel_residual"
-    r"|output_attentions|output_hidden|implementation|_loss|multiplier|activation|routing|clip|pdrop|_bias|path|preprocess|slice|init_"
-    r"|image|vision|video|audio|mlp_bias|float_tag|topk_method|attn_res|index_n_heads|cross_attention_hidden_size|add_cross_attention"
-    r"|chunk_size_feed_forward|layer_share|use_mamba_kernels|proj_bias).*"
-)
 SUFFIX = re.compile(
     r"[-_](mlx|MLX)?[-_]?(\d+(\.\d+)?[Bb]it|bf16|BF16|fp16|MXFP4|MXFP8|NVFP4|mxfp4|8bit-MXFP8|MXFP4-Q8)$"
 )
@@ -144,15 +131,10 @@ def catalogue(models: Path) -> dict[str, dict[str, Any]]:
 
 def configured(index: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {"id": index["id"], "source": index["source"], "confidence": index["confidence"]}
-    nested = next(
-        (key for key in (*NESTED, "thinker_config") if isinstance(config.get(key), dict) and config[key]), None
-    )
-    text = text_config(config)
-    row["fields"] = pruned(
-        {key: value for key, value in config.items() if key not in NESTED and key != "thinker_config"}
-    )
+    fields, nested, text = selected(config)
+    row["fields"] = fields
     if nested:
-        row |= {"nested": "text_config" if nested == "thinker_config" else nested, "text": pruned(dict(text))}
+        row |= {"nested": nested, "text": text}
     numbers = {
         "parameters": index["parameters"] if counted(index, config) else None,
         "text_parameters": index.get("parameters_text_only"),
@@ -201,45 +183,6 @@ def likeness(found: Architecture) -> Any:
         widths,
         "vision_config" in found.root,
     )
-
-
-def pruned(fields: dict[str, Any]) -> dict[str, Any]:
-    kept = {}
-    for key, value in fields.items():
-        if key in ("quantization_config", "compression_config", "quantization", "hf_quant_config"):
-            kept[key] = layout(value)
-        elif KEPT.fullmatch(key) and not DROPPED.fullmatch(key):
-            kept[key] = short(value)
-    return kept
-
-
-def short(value: Any) -> Any:
-    """Without the long per-dimension factors of rotary scaling."""
-    if isinstance(value, dict):
-        return {
-            key: short(entry)
-            for key, entry in value.items()
-            if not key.endswith("_factor") or not isinstance(entry, list)
-        }
-    return value
-
-
-def layout(value: Any) -> Any:
-    """Module names with layer numbers replaced by a star, each once; groups with what they say of weights."""
-    if isinstance(value, list):
-        names = {re.sub(r"\.\d+(?=\.|$)", ".*", entry) for entry in value if isinstance(entry, str)}
-        return sorted(names) if names else value
-    if not isinstance(value, dict):
-        return value
-    kept: dict[str, Any] = {}
-    for key, entry in value.items():
-        if key in ("input_activations", "output_activations", "targets", "producer", "observer_kwargs", "version"):
-            continue
-        if key == "quantized_layers":
-            kept[key] = {re.sub(r"\.\d+(?=\.|$)", ".*", name): one for name, one in entry.items()}
-        else:
-            kept[key] = layout(entry)
-    return kept
 
 
 def plain(scraped: dict[str, Any]) -> dict[str, Any] | None:
