@@ -13,7 +13,7 @@ from typing import Protocol, Union
 from kvlint.project import Project
 from kvlint.source import Source, Span
 from kvlint.subjects import Admission, Problem, Process
-from kvlint.tree import Node
+from kvlint.tree import Node, Scalar
 
 Finding = Union[Process, Admission, Problem]
 
@@ -63,6 +63,11 @@ Resolve = Callable[[str], Union[Source, None]]
 
 def directory(path: str) -> str:
     return path.rpartition("/")[0]
+
+
+def is_number(node: Node) -> bool:
+    """Whether a whole number is written: what a key that reads like a limit would have."""
+    return isinstance(node, Scalar) and node.value.isdigit()
 
 
 def nearest(path: str, candidates: list[Item]) -> list[Item]:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from kvlint.admission import system
 from kvlint.carriers.arguments import truth
-from kvlint.carriers.base import Finding, Item, directory
+from kvlint.carriers.base import Finding, Item, directory, is_number
 from kvlint.carriers.cluster import Cluster, unit
 from kvlint.carriers.pods import count_of
 from kvlint.facts import Default, Fact, Unknown, Value, Written, quantity
@@ -222,7 +222,7 @@ def _unread_keys(root: Map) -> Iterator[Problem]:
 def _unread(section: Map | None, known: list[str], where: str) -> Iterator[Problem]:
     for entry in section or ():
         folded = entry.key.value.lower().replace("_", "").replace("-", "")
-        if entry.key.value in known or not entry.key.text.known or not _LIMIT.search(folded):
+        if entry.key.value in known or not entry.key.text.known or not _LIMIT.search(folded) or not is_number(entry.value):
             continue
         yield _unread_key(entry, folded, known, where)
 
@@ -235,7 +235,8 @@ def _unread_key(entry: Entry, folded: str, known: list[str], where: str) -> Prob
         near = get_close_matches(entry.key.value, known, n=1, cutoff=0.75)
         meant = near[0] if near else meant
     data = {"engine": "litellm", "flag": entry.key.value, "expected": where, "suggestion": meant}
-    return Problem("admission-ineffective", entry.key.span, data)
+    told = "what stands in model_info is shown to clients, which may read it" if where == "model_info" else None
+    return Problem("admission-ineffective", entry.key.span, data, doubt=told)
 
 
 def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:

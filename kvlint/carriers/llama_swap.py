@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kvlint.admission import system
-from kvlint.carriers.base import Finding, Item, directory
+from kvlint.carriers.base import Finding, Item, directory, is_number
 from kvlint.carriers.launch import Launch, Scripts, launches, no_scripts
 from kvlint.carriers.scripts import Files
 from kvlint.facts import Default, Fact, Unknown, Value, Written
@@ -123,7 +123,7 @@ def _unread_keys(node: Map, known: list[str], where: str) -> Iterator[Problem]:
 
     for entry in node:
         key = entry.key.value
-        if key in known or not entry.key.text.known or not _limits(key):
+        if key in known or not entry.key.text.known or not _limits(key) or not is_number(entry.value):
             continue
         near = get_close_matches(key, known, n=1, cutoff=0.75)
         data = {"engine": "llama-swap", "flag": key, "expected": where, "suggestion": near[0] if near else None}
