@@ -66,6 +66,7 @@ ENGINES: dict[str, EngineData] = {
             programs=("text-generation-launcher",),
             images=("ghcr.io/huggingface/text-generation-inference", *TGI_CONTAINERS),
         ),
+        EngineData("lmdeploy", "kvlint.engines.lmdeploy", programs=("lmdeploy",), images=("openmmlab/lmdeploy",)),
     )
 }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Union
 
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture, Attention
+from kvlint.records import dataclass
 from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, frozen, parse, unknown, value_of
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/lmdeploy_memory.json"
@@ -23,7 +23,9 @@ class Rules:
 
     turbomind_count: str
     pytorch_count: str
+    share: int
     quantized: tuple[int, ...]
+    turbomind_classes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +82,14 @@ def entry_count_meaning(settings: Settings) -> str | Unknown:
 
 def _meaning(each: Rules, settings: Settings) -> str:
     kind = each.pytorch_count if settings.backend == "pytorch" else each.turbomind_count
-    if kind == "free-or-blocks":
-        return "blocks" if entry_count(settings) >= 1 else "free"
+    if kind.endswith("-or-blocks"):
+        return "blocks" if entry_count(each, settings) >= 1 else kind.removesuffix("-or-blocks")
     return "free" if kind == "free-only" else kind
 
 
-def entry_count(settings: Settings) -> Fraction:
+def entry_count(each: Rules, settings: Settings) -> Fraction:
     stated = settings.cache_max_entry_count
-    return stated if stated is not None else Fraction(constant("count_percent"), 100)
+    return stated if stated is not None else Fraction(each.share, 100)
 
 
 def refused(settings: Settings) -> Refusal | None:
@@ -98,15 +100,23 @@ def refused(settings: Settings) -> Refusal | None:
 
 def _refused(each: Rules, settings: Settings) -> str | None:
     kind = each.pytorch_count if settings.backend == "pytorch" else each.turbomind_count
-    if kind == "free-only" and not 0 < entry_count(settings) < 1:
-        return f"cache_max_entry_count must be above 0 and below 1, not {entry_count(settings)}"
-    if kind == "sequences" and settings.max_batch_size and entry_count(settings) < settings.max_batch_size:
-        return f"cache_max_entry_count {entry_count(settings)} is below max_batch_size {settings.max_batch_size}"
+    count = entry_count(each, settings)
+    if kind == "free-only" and not 0 < count < 1:
+        return f"cache_max_entry_count must be above 0 and below 1, not {plain(count)}"
+    if kind != "sequences" and count <= 0:
+        return f"cache_max_entry_count must be above 0, not {plain(count)}"
+    if kind == "sequences" and settings.max_batch_size and count < settings.max_batch_size:
+        return f"cache_max_entry_count {plain(count)} is below max_batch_size {settings.max_batch_size}"
     if settings.quant_policy not in each.quantized:
         return f"this release knows no quant_policy {settings.quant_policy}"
     if settings.quant_policy in (16, 17) and settings.backend == "turbomind":
         return "TurboMind has no FP8 cache"
     return None
+
+
+def plain(count: Fraction) -> str:
+    """A count as people write it."""
+    return str(count.numerator if count.denominator == 1 else float(count))
 
 
 def bytes_per_token_per_device(arch: Architecture, settings: Settings) -> int | Outcome:
@@ -129,15 +139,16 @@ def bytes_per_token_per_device(arch: Architecture, settings: Settings) -> int | 
 
 
 def layer_bytes(part: Attention, settings: Settings, element: int) -> int | Outcome:
-    """One layer.  The PyTorch engine keeps a scale and a zero for each token, head and side in the model's type."""
+    """One layer.  Quantized keys and values have a scale and a zero for each token, head and side in the model's type.
+
+    TurboMind: src/turbomind/kernels/attention/block.h (token_param_size).
+    """
     if settings.backend == "pytorch" and part.kv_heads % settings.tp:
         return Refusal(f"{part.kv_heads} KV heads are not divisible by tp {settings.tp}")
     heads = max(1, part.kv_heads // settings.tp)
     elements, policy = part.key_dim + part.value_dim, settings.quant_policy
     if policy == 0:
         return heads * elements * element
-    if settings.backend != "pytorch":
-        return unknown("the scales of TurboMind's quantized blocks were not read")
     if policy in (16, 17):
         return heads * elements
     if policy in (4, 8):
@@ -167,7 +178,10 @@ def pool_blocks(arch: Architecture, settings: Settings, free_bytes: int, total_b
         return price
     if not isinstance(meaning, str):
         return meaning
-    count = entry_count(settings)
+    counts = {entry_count(each, settings) for each in rules(settings.release)}
+    if len(counts) > 1:
+        return unknown("the default share differs around this release", "engine.version", "a release")
+    count = counts.pop()
     if meaning == "blocks":
         return int(count)
     if meaning == "sequences":

@@ -33,7 +33,8 @@ def llama(**changes: Any) -> Architecture:
         ("0.2.1", "turbomind", "0.01", "total"),
         ("0.6.4", "turbomind", "0.8", "free"),
         ("0.9.2", "turbomind", "0.8", "free"),
-        ("0.9.2", "turbomind", "159", "blocks"),
+        ("0.2.1", "turbomind", "159", "blocks"),
+        ("0.10.0", "turbomind", "159", "blocks"),
         ("0.12.3", "turbomind", "0.8", "free"),
         ("0.16.0", "pytorch", "0.8", "free"),
     ],
@@ -45,11 +46,15 @@ def test_the_meaning_of_the_count_changed_with_releases(
     assert lmdeploy.entry_count_meaning(given) == meaning
 
 
-def test_a_block_count_stops_0_16_and_is_doubtful_between() -> None:
+def test_a_block_count_is_heard_in_some_releases_only() -> None:
+    """The configuration's own check came with 0.4.1, went with 0.10.0, and TurboMind's came with 0.15.0."""
     counted = Fraction(159)
-    assert isinstance(lmdeploy.refused(lmdeploy.Settings("0.16.0", cache_max_entry_count=counted)), Refusal)
-    assert lmdeploy.refused(lmdeploy.Settings("0.9.2", cache_max_entry_count=counted)) is None
-    assert isinstance(lmdeploy.entry_count_meaning(lmdeploy.Settings("0.12.3", cache_max_entry_count=counted)), Unknown)
+    for release in ("0.4.1", "0.9.2", "0.15.0", "0.16.0"):
+        assert isinstance(lmdeploy.refused(lmdeploy.Settings(release, cache_max_entry_count=counted)), Refusal)
+    for release in ("0.2.2", "0.10.0", "0.12.3", "0.14.0"):
+        assert lmdeploy.refused(lmdeploy.Settings(release, cache_max_entry_count=counted)) is None
+    assert lmdeploy.refused(lmdeploy.Settings("0.9.3", cache_max_entry_count=counted)) is None
+    assert isinstance(lmdeploy.entry_count_meaning(lmdeploy.Settings("0.9.3", cache_max_entry_count=counted)), Unknown)
     sequences = lmdeploy.Settings("0.0.14", cache_max_entry_count=Fraction(2), max_batch_size=8)
     assert isinstance(lmdeploy.refused(sequences), Refusal)
 
@@ -68,7 +73,7 @@ def test_what_an_engine_cannot_hold() -> None:
     assert isinstance(lmdeploy.refused(lmdeploy.Settings("0.9.2", "pytorch", quant_policy=16)), Refusal)
     uneven = lmdeploy.Settings("0.9.2", "pytorch", tp=3)
     assert isinstance(lmdeploy.bytes_per_token_per_device(llama(), uneven), Refusal)
-    assert isinstance(lmdeploy.bytes_per_token_per_device(llama(), lmdeploy.Settings("0.9.2", quant_policy=8)), Unknown)
+    assert lmdeploy.bytes_per_token_per_device(llama(), lmdeploy.Settings("0.9.2", quant_policy=8)) == 32 * 32 * 264
 
 
 def test_the_pool_is_a_share_of_what_the_release_means() -> None:
