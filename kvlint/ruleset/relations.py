@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 
 
 def links(evaluation: Evaluation) -> Iterator[Subject]:
-    """Every adjacent front and server, with what all proven paths together admit."""
+    """Every adjacent front and server, with what all proven paths together admit, and what this one promises."""
+    from kvlint.ruleset import promises
+
     for link in evaluation.chain.adjacent():
         facts: dict[str, Any] = dict(_admitted(link.group, evaluation.chain.of(link.group)))
+        facts |= dict(promises.of_link(evaluation, link))
         yield views.link(link.front, link.group, facts, evaluation.coefficients.get)
 
 
