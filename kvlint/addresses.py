@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kvlint.facts import Fact, Unknown, Value, Written
 from kvlint.globs import names_server
+from kvlint.records import dataclass
 from kvlint.source import Span, Text
 from kvlint.tree import List, Map, Node, Scalar, step
 

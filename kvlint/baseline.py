@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kvlint.config import ConfigError
 from kvlint.diagnostics import Diagnostic, Report
 from kvlint.files import replace_file
+from kvlint.records import dataclass, field
 from kvlint.reports.json import plain
 
 VERSION = 1

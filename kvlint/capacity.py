@@ -6,13 +6,13 @@ A measure that differs between the releases that a line may run on has a reading
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from math import floor
 from typing import TYPE_CHECKING, Any
 
 from kvlint.facts import Assumed, Fact, Range, Unknown, Value, high, low, nominal, quantity
+from kvlint.records import dataclass
 from kvlint.reports.json import plain
 from kvlint.subjects import Server, ServerGroup
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from kvlint.records import dataclass, field
 
 Lines = tuple[int, int]  # first and last, 1-based
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any
 
 from kvlint.facts import Fact, Written
 from kvlint.globs import matches_path, matches_server
+from kvlint.records import dataclass, field
 from kvlint.source import Source, Span
 from kvlint.tree import List, Map, Node, Scalar
 from kvlint.units import parse_size

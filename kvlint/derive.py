@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -18,6 +17,7 @@ from typing import Any
 from kvlint.capacity import Measure, across
 from kvlint.facts import Fact, Range, Unknown, Value
 from kvlint.pipeline import Evaluation
+from kvlint.records import dataclass
 from kvlint.reports.escape import line, to_json, well_formed
 from kvlint.reports.json import plain
 from kvlint.reports.origin import span_of

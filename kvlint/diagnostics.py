@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kvlint.records import dataclass, field
 from kvlint.source import Span
 
 if TYPE_CHECKING:

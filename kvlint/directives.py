@@ -12,10 +12,10 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kvlint.records import dataclass, field, replace
 from kvlint.source import Source, Span, Text
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import update_wrapper
 from itertools import product
 from typing import Any, Generic, TypeVar, Union, cast
 
+from kvlint.records import dataclass
 from kvlint.source import Span
 
 T = TypeVar("T")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+from kvlint.records import dataclass, field
 
 MAX_BYTES = 8 * 2**20
 SKIPPED_DIRECTORIES = frozenset(

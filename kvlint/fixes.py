@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from difflib import unified_diff
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from kvlint.diagnostics import Diagnostic, Edit, Fix, Report
 from kvlint.files import Overlay, Unreadable, decode, encode_like, replace_file
 from kvlint.pipeline import Options, check
 from kvlint.project import Project
+from kvlint.records import dataclass, field
 from kvlint.reports.escape import line
 
 MAX_ROUNDS = 8

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from kvlint.changes import Changes, parse
 from kvlint.files import MAX_BYTES, SKIPPED_DIRECTORIES, Files, Unreadable
+from kvlint.records import dataclass, field
 
 TIMEOUT = 120  # seconds for one command
 MAX_LINKS = 16  # symbolic links followed for one name

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 from kvlint.facts import Fact, Value, quantity
+from kvlint.records import dataclass, field
 from kvlint.subjects import Admission, Endpoint, Process, Promise, Server, ServerGroup
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]", "host.docker.internal"})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from kvlint.facts import Range
+from kvlint.records import dataclass
 from kvlint.source import Text
 from kvlint.units import UNITS
 

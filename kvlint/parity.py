@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +13,15 @@ from kvlint.addresses import Found, resolve, server_named, value_of
 from kvlint.directives import Directive
 from kvlint.facts import Fact, Range, Unknown, Value
 from kvlint.literals import Literal
+from kvlint.records import dataclass
 from kvlint.sizing.server import DERIVED
 from kvlint.source import Source, Span, Text
 from kvlint.subjects import SETTINGS, Problem
 from kvlint.tree import List, Map, Scalar, walk
 
 if TYPE_CHECKING:
-    from kvlint.pipeline import Evaluation
     from kvlint.parsing import Parsed
+    from kvlint.pipeline import Evaluation
 
 _CLAIM = re.compile(r"\s*(?P<quantity>[a-z_]+)\s+of\s+(?P<server>.+?)\s*")
 

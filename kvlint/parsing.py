@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from kvlint.records import dataclass, field
 from kvlint.source import Source
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kvlint.carriers.registry import Findings, find
@@ -15,6 +14,7 @@ from kvlint.files import Memory
 from kvlint.links import Chain, admitted_to, connect
 from kvlint.models.lookup import Models
 from kvlint.project import Project
+from kvlint.records import dataclass, replace
 from kvlint.servers import Surroundings, build
 from kvlint.source import Source
 from kvlint.subjects import Server, ServerGroup

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from kvlint.config import Config, ConfigError, holds_table, load
 from kvlint.diagnostics import NotUnderstood
 from kvlint.files import Disk, Files, Unreadable, decode
 from kvlint.parsing import Parsed, kind_of, parse
+from kvlint.records import dataclass, field
 from kvlint.source import Source, Span
 from kvlint.subjects import Problem
 

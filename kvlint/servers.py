@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kvlint import engines
@@ -15,6 +14,7 @@ from kvlint.engines.updates import breaking
 from kvlint.engines.versions import Place
 from kvlint.facts import Assumed, Fact, Value
 from kvlint.hardware.resolve import hardware
+from kvlint.records import dataclass, replace
 from kvlint.source import Text
 from kvlint.subjects import Problem, Process, Server, ServerGroup, VersionClaim
 

@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from kvlint.git import GitError, Kept, Repository
 from kvlint.parsing import kind_of
 from kvlint.pipeline import Options, check, evaluate
 from kvlint.project import CONFIG_NAMES, Project, open_project
+from kvlint.records import dataclass
 from kvlint.reports.json import plain
 from kvlint.source import Source, Span
 

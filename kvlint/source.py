@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from kvlint.records import dataclass, field
 
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Union
 
 from kvlint.command import CommandLine
 from kvlint.facts import Fact, Unknown, Value
+from kvlint.records import dataclass, field
 from kvlint.source import Span, Text
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kvlint import directives
@@ -13,6 +12,7 @@ from kvlint.diagnostics import Diagnostic
 from kvlint.directives import Directive
 from kvlint.extents import ends
 from kvlint.globs import matches_path, matches_server
+from kvlint.records import dataclass, field
 from kvlint.ruleset.load import Rule, rules
 from kvlint.source import Span
 

@@ -6,9 +6,9 @@ Scalars keep their raw text; numbers and booleans are read by whoever needs them
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Union
 
+from kvlint.records import dataclass, field, replace
 from kvlint.source import Span, Text
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from types import MappingProxyType
 
 from kvlint.carriers import nodes
 from kvlint.carriers.helm_values import Release, pod_of
 from kvlint.carriers.pods import Pod, count_of
+from kvlint.records import replace
 from kvlint.tree import Map
 
 

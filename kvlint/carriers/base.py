@@ -7,10 +7,10 @@ project by name for what they refer to, and yields processes, admission limits a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Protocol, Union
 
 from kvlint.project import Project
+from kvlint.records import dataclass, field
 from kvlint.source import Source, Span
 from kvlint.subjects import Admission, Problem, Process
 from kvlint.tree import Node, Scalar

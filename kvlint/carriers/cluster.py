@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 from kvlint.carriers.base import Item, directory, nearest
 from kvlint.project import Project
+from kvlint.records import dataclass, field, replace
 from kvlint.tree import Map, Scalar
 
 GROUPS_WITHOUT_NAMESPACE = ("ClusterServingRuntime", "ClusterRole", "Namespace", "GatewayClass")

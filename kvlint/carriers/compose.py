@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from kvlint.carriers.arguments import told
 from kvlint.carriers.base import Finding, Item, directory
@@ -15,6 +14,7 @@ from kvlint.facts import Fact, Unknown, Value, Written
 from kvlint.formats import shell
 from kvlint.formats.shell import Assumption
 from kvlint.project import Project
+from kvlint.records import dataclass, field
 from kvlint.source import Span, Text
 from kvlint.subjects import Process, Site
 from kvlint.tree import List, Map, Node, Opaque, Scalar

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 
 from kvlint.carriers.base import Finding, Item, directory
 from kvlint.carriers.host import contained
@@ -16,6 +15,7 @@ from kvlint.formats.dockerfile import Instruction, Stage
 from kvlint.formats.shell import Assumption
 from kvlint.parsing import TEMPLATE_ENDINGS
 from kvlint.project import Project
+from kvlint.records import dataclass, field, replace
 from kvlint.source import Text
 from kvlint.subjects import Process, Site
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.cluster import Cluster, namespace, unit
 from kvlint.formats import yaml
 from kvlint.formats.shell_text import NOWHERE, Slicer
+from kvlint.records import dataclass
 from kvlint.source import HOLE, Source, Span, Text
 from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 

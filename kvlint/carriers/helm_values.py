@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from kvlint import engines
@@ -14,6 +13,7 @@ from kvlint.carriers.base import Finding, Item, directory
 from kvlint.carriers.cluster import Cluster
 from kvlint.carriers.pods import Pod, arguments, count_of, image_of, joined_image, of_container
 from kvlint.project import Project
+from kvlint.records import dataclass, replace
 from kvlint.source import Span, Text
 from kvlint.subjects import Problem, Process
 from kvlint.tree import List, Map, Node, Scalar

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from kvlint.carriers.wrappers import Container
 from kvlint.command import CommandLine
 from kvlint.facts import Fact, Unknown, Value, Written
 from kvlint.formats.shell_text import Slicer, unknown
+from kvlint.records import replace
 from kvlint.source import Text
 from kvlint.subjects import Site
 from kvlint.units import parse_compose_size

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.launch import Launch, of_script
@@ -12,6 +11,7 @@ from kvlint.carriers.pods import count_of
 from kvlint.facts import Fact, Value, Written
 from kvlint.formats import shell
 from kvlint.project import Project
+from kvlint.records import dataclass
 from kvlint.source import Text
 from kvlint.subjects import Process, Product, Site
 from kvlint.tree import List, Map, Node, Scalar

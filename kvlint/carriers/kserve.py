@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from types import MappingProxyType
 
 from kvlint.admission import system
@@ -14,6 +13,7 @@ from kvlint.carriers.cluster import Cluster, unit
 from kvlint.carriers.kubernetes import pods_of
 from kvlint.carriers.pods import Pod, arguments, count_of, labels_of, of_container, processes
 from kvlint.facts import Default, Fact, Value
+from kvlint.records import replace
 from kvlint.source import HOLE, Text
 from kvlint.subjects import Admission, Problem, Process
 from kvlint.tree import List, Map, Node, Opaque, Scalar

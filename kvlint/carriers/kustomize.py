@@ -9,12 +9,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 
 from kvlint.carriers import patches
 from kvlint.carriers.base import Item, directory
 from kvlint.carriers.cluster import Cluster, is_object, namespace, texts
 from kvlint.project import Project
+from kvlint.records import dataclass, field, replace
 from kvlint.source import Text
 from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 

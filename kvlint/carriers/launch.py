@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kvlint import engines
 from kvlint.command import CommandLine, Opening, Pin, Wrapper
 from kvlint.formats.shell_text import where
+from kvlint.records import dataclass, field, replace
 from kvlint.source import Span, Text
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from kvlint.carriers.cluster import Cluster, unit
 from kvlint.carriers.pods import count_of
 from kvlint.facts import Default, Fact, Unknown, Value, Written, quantity
 from kvlint.project import Project
+from kvlint.records import dataclass, field
 from kvlint.source import Text
 from kvlint.subjects import Admission, Endpoint, Problem, Promise
 from kvlint.tree import Entry, List, Map, Node, Scalar

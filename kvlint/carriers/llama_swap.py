@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from kvlint.admission import system
@@ -17,6 +16,7 @@ from kvlint.carriers.scripts import Files
 from kvlint.facts import Default, Fact, Unknown, Value, Written
 from kvlint.formats import shell
 from kvlint.project import Project
+from kvlint.records import dataclass, field
 from kvlint.source import Text
 from kvlint.subjects import Admission, Problem, Process, Promise, Site
 from kvlint.tree import Map, Opaque, Scalar

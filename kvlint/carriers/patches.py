@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from kvlint.records import replace
 from kvlint.source import Span, Text
 from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 

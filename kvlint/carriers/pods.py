@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kvlint.carriers.arguments import started, told
@@ -14,6 +13,7 @@ from kvlint.carriers.launch import SCRIPT_ENDINGS, Launch, Scripts, launches
 from kvlint.command import Opening
 from kvlint.facts import Assumed, Fact, Unknown, Value, Written, quantity
 from kvlint.formats.shell import invocation, kubelet_expand
+from kvlint.records import dataclass, field, replace
 from kvlint.source import HOLE, Span, Text
 from kvlint.subjects import Process, Product, Site
 from kvlint.tree import List, Map, Node, Opaque, Scalar

@@ -6,7 +6,6 @@ A RayService's own containers run Ray, not an engine; what they give a replica i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from kvlint.admission import system
@@ -19,6 +18,7 @@ from kvlint.carriers.pods import count_of, environment, processes, products_of
 from kvlint.command import CommandLine, Opening
 from kvlint.facts import Default, Fact, Value
 from kvlint.project import Project
+from kvlint.records import dataclass, field
 from kvlint.source import Span, Text
 from kvlint.subjects import Admission, Process, Product, Site
 from kvlint.tree import Entry, List, Map, Node, Scalar

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import cast
 
@@ -11,6 +10,7 @@ from kvlint.carriers.base import Carrier, Finding, Item, Names
 from kvlint.facts import Fact, Written
 from kvlint.parsing import kind_of
 from kvlint.project import Project
+from kvlint.records import dataclass, field
 from kvlint.subjects import Admission, Problem, Process
 
 # In the order in which they are asked; a document may be claimed by several.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from kvlint import engines
 from kvlint.carriers.base import directory
@@ -17,6 +16,7 @@ from kvlint.command import CommandLine, Opening
 from kvlint.files import Unreadable, decode
 from kvlint.formats.shell_text import where
 from kvlint.project import Project
+from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Source, Text
 
 

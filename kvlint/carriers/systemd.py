@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from kvlint.carriers.base import Finding, Item, directory
 from kvlint.carriers.host import contained, memory, template
@@ -15,6 +14,7 @@ from kvlint.formats import systemd
 from kvlint.formats.systemd import Section, Unit
 from kvlint.parsing import TEMPLATE_ENDINGS
 from kvlint.project import Project
+from kvlint.records import dataclass, replace
 from kvlint.source import Span, Text
 from kvlint.subjects import Problem, Process, Site
 

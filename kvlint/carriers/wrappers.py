@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from kvlint.carriers.wrappers_options import Scan, Table, scan, table
 from kvlint.command import CommandLine, Opening, Pin, Wrapper
 from kvlint.formats.shell import Script, commands, invocation, program_name, split
 from kvlint.formats.shell_text import where
+from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Span, Text
 
 MOST_WRAPPERS = 16

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kvlint.command import Opening
 from kvlint.formats.shell_text import where
+from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Text
 
 _COMPILED = Path(__file__).parents[1] / "_data" / "wrappers.json"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
@@ -19,6 +18,7 @@ from kvlint.carriers.scripts import Files
 from kvlint.formats.shell import Script, program_name
 from kvlint.formats.shell_text import where
 from kvlint.parsing import kind_of
+from kvlint.records import dataclass
 from kvlint.source import Source, Text
 from kvlint.subjects import Process, Site
 from kvlint.tree import Map

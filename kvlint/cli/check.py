@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kvlint.cli import _common
+from kvlint.records import dataclass, replace
 
 if TYPE_CHECKING:
     from kvlint.diagnostics import Report

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kvlint.engines import dialects
 from kvlint.engines.options import Option, Options, options
+from kvlint.records import dataclass, field, replace
 from kvlint.source import Span, Text
 from kvlint.subjects import Problem
 

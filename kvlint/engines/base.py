@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kvlint.command import CommandLine
 from kvlint.facts import Value
+from kvlint.records import dataclass, field
 from kvlint.source import Span, Text
 from kvlint.subjects import Problem, Process
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kvlint.engines.versions import Place, place
+from kvlint.records import dataclass
 
 DATA = Path(__file__).resolve().parents[1] / "_data/engines"
 ENGINES = ("vllm", "mlx-lm", "vllm-mlx", "sglang", "llama-server", "tgi", "lmdeploy", "trtllm", "ollama")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from kvlint.records import dataclass
 
 Key = tuple[tuple[int, ...], int, int]  # release numbers, stage (-1 before, 0 release, 1 after), number of the stage
 

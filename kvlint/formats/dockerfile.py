@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from kvlint.formats import json
 from kvlint.formats.document import Comment, Unreadable, is_directive
 from kvlint.formats.spelling import Cutter, Run, spell
+from kvlint.records import dataclass
 from kvlint.source import Source, Span, Text
 from kvlint.tree import List, Scalar
 

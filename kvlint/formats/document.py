@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from kvlint.records import dataclass
 from kvlint.source import Source, Span
 from kvlint.tree import Node
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kvlint.formats.document import Comment, Unreadable, comment_at, is_directive
 from kvlint.formats.spelling import Run, spell
+from kvlint.records import dataclass
 from kvlint.source import Source, Span, Text
 
 _LINE = re.compile(r"[^\r\n]*")

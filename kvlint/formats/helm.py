@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import pairwise
 
+from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Source
 
 REASON = "a template fills this in"

@@ -9,7 +9,6 @@ and `via` names the written numbers it rests on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 from kvlint.formats.nix_evaluate import Evaluator
 from kvlint.formats.nix_modules import Condition, Definition, Steps, TreeBuilder
@@ -17,6 +16,7 @@ from kvlint.formats.nix_parse import parse
 from kvlint.formats.nix_scan import scan
 from kvlint.formats.nix_syntax import Comment, File, Problem
 from kvlint.formats.nix_values import Scope, Str, Thunk
+from kvlint.records import dataclass, field
 from kvlint.source import Source, Span, Text
 from kvlint.tree import List, Map, Node, Opaque, Scalar
 

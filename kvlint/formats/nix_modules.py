@@ -5,8 +5,6 @@ A definition under a condition that is not known stands in the tree as it is wri
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from kvlint.formats.nix_evaluate import STEPS_A_LEAF, Evaluator
 from kvlint.formats.nix_scope import bind
 from kvlint.formats.nix_values import (
@@ -34,6 +32,7 @@ from kvlint.formats.nix_values import (
     hole,
     opaque,
 )
+from kvlint.records import dataclass, replace
 from kvlint.source import Span
 from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from kvlint.formats.nix_syntax import AttrSet, Bad, Expr, Key, Lambda, Let, Number, Problem, Variable, With
+from kvlint.records import fields
 
 MAX_DEPTH = 150
 _PARTS: dict[Any, tuple[str, ...]] = {}

@@ -5,9 +5,9 @@ Dotted keys are folded into nested sets here, as Nix's own parser does.  What co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Union
 
+from kvlint.records import dataclass, field
 from kvlint.source import Source, Span, Text
 
 

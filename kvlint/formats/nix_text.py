@@ -6,9 +6,9 @@ Every character of the result knows where it stands.  CRLF is read as LF in both
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from kvlint.formats.nix_syntax import Interpolation, Part
+from kvlint.records import dataclass
 from kvlint.source import Piece, Source, Text
 
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}

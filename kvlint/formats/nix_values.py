@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Union
 
 from kvlint.formats.nix_syntax import Expr, Lambda
+from kvlint.records import dataclass
 from kvlint.source import HOLE, Hole, Piece, Span, Text
 from kvlint.tree import Opaque
 

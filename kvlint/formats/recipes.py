@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from kvlint.formats.shell_text import Slicer, reached, unknown
+from kvlint.records import dataclass, field
 from kvlint.source import Source, Span, Text
 
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")

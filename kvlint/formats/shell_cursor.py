@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from kvlint.formats.shell_text import Slicer
 from kvlint.formats.shell_tree import Block, Here
+from kvlint.records import dataclass, field
 from kvlint.source import Span, Text
 
 # Levels of nesting that are followed.  Each costs a handful of Python frames.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from kvlint.formats import shell_arithmetic, shell_patterns
 from kvlint.formats.shell_fields import BLANKS, Fields, between
 from kvlint.formats.shell_state import State, Unset
 from kvlint.formats.shell_text import made, reached, spliced, unknown
 from kvlint.formats.shell_tree import Arithmetic, Literal, Parameter, Part, Substitution, Word
+from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Span, Text
 
 # Longest value that is followed, and how much all expansions of one script may make: `A=$B$B` doubles with every line.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kvlint.formats.shell_expand import Assumption
 from kvlint.formats.shell_text import Slicer, joined, reached, unknown
+from kvlint.records import dataclass
 from kvlint.source import Text
 
 _COMPOSE = re.compile(r"\$(?:(?P<escaped>\$)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<brace>\{))")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kvlint.command import Opening
 from kvlint.formats.shell_cursor import Comment, Fault
 from kvlint.formats.shell_expand import Assumption
+from kvlint.records import dataclass
 from kvlint.source import Span, Text
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Union
 
 from kvlint.formats.shell_text import joined, place, unknown
+from kvlint.records import dataclass
 from kvlint.source import Span, Text
 
 Array = tuple[Text, ...]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import replace
 
+from kvlint.records import replace
 from kvlint.source import Piece, Source, Span, Text
 
 # A chain of variables (`B=$A; C=$B; …`) would make the list of uses grow with every hop.

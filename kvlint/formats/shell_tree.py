@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Union
 
+from kvlint.records import dataclass
 from kvlint.source import Span, Text
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from kvlint.command import Opening
 from kvlint.formats.shell_arithmetic import changed_names
@@ -36,6 +35,7 @@ from kvlint.formats.shell_tree import (
     Substitution,
     Word,
 )
+from kvlint.records import dataclass, field, replace
 from kvlint.source import HOLE, Span, Text
 
 DEEPEST = 24

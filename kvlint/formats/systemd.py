@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from kvlint.formats.document import Comment, Unreadable, is_directive
 from kvlint.formats.spelling import Cutter, Run, spell
+from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Source, Span, Text
 
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")

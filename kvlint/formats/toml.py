@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Union
 
 from kvlint.formats.document import MAX_DEPTH, Comment, Document, Unreadable, comment_at, is_directive
 from kvlint.formats.spelling import Run, spell
+from kvlint.records import dataclass, field
 from kvlint.source import Source
 from kvlint.tree import Entry, List, Map, Node, Scalar
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kvlint.facts import Range
+from kvlint.records import dataclass
 from kvlint.units import GIB, MIB
 
 _DATA = Path(__file__).parent.parent / "_data" / "devices.json"

@@ -8,8 +8,9 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Union
+
+from kvlint.records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

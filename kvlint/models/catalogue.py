@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +20,7 @@ from kvlint.models.config import architecture as read_architecture
 from kvlint.models.config import dtype as read_dtype
 from kvlint.models.config import text_config
 from kvlint.models.weights import Quantization, quantization, weight_bytes
+from kvlint.records import dataclass
 
 # Labels of repositories whose group size is not known: 32 to 128 weights share a scale and a zero.
 LABELS = {

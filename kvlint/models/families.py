@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from kvlint.models import families_attention as attention
 from kvlint.models import families_latent as latent
 from kvlint.models import families_state as state
 from kvlint.models.families_fields import Fields, Shape
+from kvlint.records import dataclass, field
 
 COMPILED = Path(__file__).parent.parent / "_data" / "models-families.json"
 

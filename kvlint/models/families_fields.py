@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from kvlint.models.architecture import Layer, UnknownArchitecture
+from kvlint.records import dataclass, field
 
 LARGEST = 1 << 31
 MOST_LAYERS = 4096

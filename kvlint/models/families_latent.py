@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from kvlint.models.architecture import Attention, Compressed, Latent, Layer
 from kvlint.models.families_attention import draft_count
 from kvlint.models.families_fields import Fields, Shape, head_size, hidden_size, number_of_layers, query_heads, unknown
+from kvlint.records import replace
 
 INDEXER_LETTERS = {"F": "full", "S": "shared"}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,6 +22,7 @@ from kvlint.models.architecture import (
     State,
     UnknownArchitecture,
 )
+from kvlint.records import dataclass
 
 MOST_LAYERS = 4096
 _DATA = Path(__file__).resolve().parents[1] / "_data/llama_memory.json"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kvlint.config import Table
 from kvlint.facts import Catalog, Fact, Unknown, Value, Written
 from kvlint.files import Unreadable, decode
 from kvlint.models.architecture import Architecture, UnknownArchitecture
+from kvlint.records import dataclass
 from kvlint.source import Text
 
 if TYPE_CHECKING:

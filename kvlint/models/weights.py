@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
 from kvlint.facts import Range, Unknown
 from kvlint.models.architecture import Architecture, Attention, Latent
+from kvlint.records import dataclass
 
 MX_BITS = {"mxfp4": Fraction(17, 4), "nvfp4": Fraction(9, 2), "mxfp8": Fraction(33, 4)}
 ALGORITHM_BITS = {"FP8": Fraction(8), "NVFP4": Fraction(9, 2), "W4A16_NVFP4": Fraction(9, 2), "MXFP4": Fraction(17, 4)}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from kvlint.capacity import MEASURES, Capacity, Floor, Measure, Pair, as_json, ends
 from kvlint.facts import Fact, Unknown
+from kvlint.records import dataclass
 from kvlint.reports.escape import line, to_json
 from kvlint.reports.json import plain
 from kvlint.reports.markdown import code, prose

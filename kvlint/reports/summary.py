@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from kvlint.diagnostics import SEVERITIES, Report
+from kvlint.records import dataclass
 from kvlint.reports.escape import line
 
 Style = Callable[[str, str], str]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kvlint.diagnostics import Diagnostic, Fix
+from kvlint.records import dataclass
 from kvlint.reports.escape import line
 from kvlint.source import Span
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
 from kvlint.config import ConfigError
 from kvlint.diagnostics import Report
+from kvlint.records import dataclass
 
 # Each format, and whether it is for people: takes a style and verbosity, and may stay silent.
 FORMATS = {

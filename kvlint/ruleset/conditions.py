@@ -11,11 +11,11 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Union
 
 from kvlint.facts import Fact, Unknown
+from kvlint.records import dataclass
 from kvlint.ruleset import truth
 from kvlint.ruleset.truth import Term, Verdict
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from kvlint.diagnostics import Diagnostic, Edit, Fix, Related, Suggestion
 from kvlint.facts import Derived, Fact, Unknown, Written
+from kvlint.records import replace
 from kvlint.ruleset.judge import Outcome
 from kvlint.ruleset.load import Rule, units
 from kvlint.ruleset.messages import show

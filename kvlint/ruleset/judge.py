@@ -10,11 +10,11 @@ true                            silent
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Union
 
 from kvlint.diagnostics import SEVERITIES, Unchecked
 from kvlint.facts import Fact, Unknown, Written
+from kvlint.records import dataclass, field
 from kvlint.ruleset.load import Rule
 from kvlint.ruleset.truth import Verdict
 from kvlint.source import Span

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from kvlint.diagnostics import rank
 from kvlint.facts import Assumed, Default
+from kvlint.records import dataclass
 from kvlint.ruleset import conditions, messages, truth
 from kvlint.ruleset.conditions import Condition, Lookup
 from kvlint.ruleset.messages import Message

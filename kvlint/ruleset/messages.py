@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any, Union
 
 from kvlint.facts import Range, Unknown, high, low, nominal
+from kvlint.records import dataclass
 from kvlint.ruleset import conditions
 from kvlint.ruleset.conditions import Lookup, Operand
 from kvlint.ruleset.truth import Compared

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from kvlint.engines.versions import parse
+from kvlint.records import dataclass
 from kvlint.ruleset.truth import ORDER
 
 _SCOPE = re.compile(r"([a-z][a-z-]*?)((?:[ ,]*(?:>=|<=|==|<|>)[ ]*[0-9A-Za-z.]+)*)")

@@ -17,12 +17,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple
 
 from kvlint.facts import Fact, Range, Unknown, high, low, nominal
+from kvlint.records import dataclass
 
 NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 ORDER: dict[str, Callable[[Any, Any], bool]] = {

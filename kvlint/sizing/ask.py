@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from kvlint.facts import Range, Unknown
 from kvlint.models.architecture import UnknownArchitecture
+from kvlint.records import dataclass
 from kvlint.sizing import budget
 from kvlint.sizing.search import LIMIT
 from kvlint.sizing.table import Table, table

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from kvlint.facts import Unknown
+from kvlint.records import dataclass, fields
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/llama_memory.json"
 _BUILD = re.compile(r"(?:version:\s*|~?b)?(\d{3,6})(?:\b.*)?", re.DOTALL)

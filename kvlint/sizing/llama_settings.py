@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kvlint.facts import Range, Unknown
 from kvlint.models.architecture import Architecture
+from kvlint.records import dataclass
 from kvlint.sizing.llama_releases import Semantics, data
 from kvlint.sizing.llama_shape import Shape
 

@@ -6,7 +6,6 @@ Rows are element counts of one token, of one copy of the whole model; bytes come
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kvlint.models.architecture import (
@@ -23,6 +22,7 @@ from kvlint.models.architecture import (
 from kvlint.models.config import architecture as config_architecture
 from kvlint.models.gguf import architecture as gguf_architecture
 from kvlint.models.gguf import is_gguf
+from kvlint.records import dataclass
 from kvlint.sizing.llama_releases import data
 
 OVERLAPPING = 4  # the ratio of DeepSeek V4's layers with an indexer, whose compressed spans overlap

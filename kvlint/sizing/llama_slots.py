@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kvlint.facts import Unknown
+from kvlint.records import dataclass
 from kvlint.sizing.llama_releases import data, unknown_build
 from kvlint.sizing.llama_settings import Refusal, Start
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kvlint.engines.versions import parse
+from kvlint.records import dataclass, fields
 
 _DATA = Path(__file__).parent.parent / "_data" / "mlx-lm_memory.json"
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kvlint.facts import Range, Unknown
 from kvlint.models.architecture import Architecture
+from kvlint.records import dataclass, replace
 from kvlint.sizing import llama
 from kvlint.sizing.llama_refusals import quantized
 from kvlint.sizing.llama_settings import Model, Outcome, Plan, Refusal

@@ -7,12 +7,12 @@ that fails is a `Refusal`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar, Union
 
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture, UnknownArchitecture
+from kvlint.records import replace
 from kvlint.sizing import sglang_cells, sglang_pool
 from kvlint.sizing.sglang_arguments import Arguments, standing_alone
 from kvlint.sizing.sglang_arguments import resolve as resolve_one

@@ -5,10 +5,10 @@ Fractions of memory are binary floating-point numbers because they are in the en
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Union
 
 from kvlint.facts import Unknown
+from kvlint.records import dataclass
 from kvlint.sizing.sglang_backends import Backends, of_class, on_large_hopper, pick
 from kvlint.sizing.sglang_model import Model, read_model
 from kvlint.sizing.sglang_releases import Rules, constant, data, named

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from kvlint.records import dataclass
 from kvlint.sizing.sglang_model import Model
 from kvlint.sizing.sglang_releases import Rules, constant, named
 from kvlint.sizing.sglang_settings import FOUR_BIT, Device, Settings

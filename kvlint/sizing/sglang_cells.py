@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kvlint.models.architecture import Attention, Latent, State
+from kvlint.records import dataclass
 from kvlint.sizing.sglang_arguments import Arguments
 from kvlint.sizing.sglang_model import draft_attention_layers
 from kvlint.sizing.sglang_releases import Rules, constant, named

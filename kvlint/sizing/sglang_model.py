@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kvlint.models.architecture import Architecture, Attention, Compressed, Cross, Latent, Layer, State
+from kvlint.records import dataclass
 from kvlint.sizing.sglang_releases import Rules, data, named
 from kvlint.sizing.sglang_settings import Settings
 from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, unknown

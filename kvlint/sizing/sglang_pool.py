@@ -5,8 +5,7 @@ Memory is in GiB as binary floating-point numbers until bytes are cut from it, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from kvlint.records import dataclass
 from kvlint.sizing.sglang_arguments import Arguments, image_mib
 from kvlint.sizing.sglang_cells import Cells, cells, slots_per_request, state_bytes
 from kvlint.sizing.sglang_model import sliding_window

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kvlint.records import dataclass, fields
 from kvlint.sizing.spans import Key, frozen, parse, value_of
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/sglang_memory.json"

@@ -7,13 +7,13 @@ that start agree.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any, TypeVar, Union
 
 from kvlint.facts import Range, Unknown, high, low, nominal
 from kvlint.models.architecture import Architecture
+from kvlint.records import dataclass, replace
 from kvlint.sizing import sglang, sglang_pool
 from kvlint.sizing.sglang import Arguments, Cells, Device, Pool, Settings
 from kvlint.sizing.sglang_arguments import standing_alone

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture, Attention, Compressed, Cross, Latent, State, UnknownArchitecture
+from kvlint.records import dataclass
 from kvlint.sizing.kv import element_bytes
 
 

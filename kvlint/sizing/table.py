@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
+from kvlint.records import dataclass
 from kvlint.sizing import budget
 from kvlint.sizing.search import LIMIT, largest
 

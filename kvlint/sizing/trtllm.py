@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kvlint.models.architecture import Architecture, Attention, Latent, State
+from kvlint.records import dataclass
 from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, unknown
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/trtllm_memory.json"

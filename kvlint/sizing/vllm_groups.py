@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from kvlint.facts import Unknown
+from kvlint.records import dataclass, replace
 from kvlint.sizing.vllm_releases import Rules
 from kvlint.sizing.vllm_settings import Refusal, Settings, unknown_layout
 from kvlint.sizing.vllm_specs import Spec, Specs

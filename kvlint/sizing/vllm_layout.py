@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture
+from kvlint.records import dataclass
 from kvlint.sizing.vllm_groups import Group, groups, promoted
 from kvlint.sizing.vllm_releases import Rules, neighbours, rules
 from kvlint.sizing.vllm_settings import Refusal, Settings, cache_mode, manager_on, stage_sizes, unknown_layout

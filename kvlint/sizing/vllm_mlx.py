@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kvlint.facts import Unknown
+from kvlint.records import dataclass
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/vllm-mlx_memory.json"
 _RELEASE = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:\.?(?:rc|dev|post|a|b)\d+)?")

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from kvlint.records import dataclass, fields
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/vllm_memory.json"
 _RELEASE = re.compile(r"v?(\d+(?:\.\d+){0,3})(?:[.\-_]?(rc|dev|a|b|alpha|beta|pre|post)\d*)?")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
 from kvlint.facts import Assumed, Fact, Unknown, Value, quantity
 from kvlint.models.architecture import Architecture, Attention, Compressed, State
+from kvlint.records import fields
 from kvlint.sizing import vllm
 from kvlint.sizing.budget import usable_of_device
 from kvlint.sizing.kv import element_bytes, growing_elements

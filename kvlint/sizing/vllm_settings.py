@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Union
 
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture, Attention, Layer, State
+from kvlint.records import dataclass
 from kvlint.sizing.vllm_releases import Rules, data
 
 MODEL_BYTES = {"bfloat16": 2, "float16": 2, "half": 2, "float32": 4, "float": 4}

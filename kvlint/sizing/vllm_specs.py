@@ -6,12 +6,12 @@ Bytes are those of one device.  `vllm_groups` makes blocks of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from math import lcm
 from typing import Union
 
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture, Attention, Latent, Layer, Part, State
+from kvlint.records import dataclass, replace
 from kvlint.sizing.vllm_releases import Rules, constant, data
 from kvlint.sizing.vllm_releases import rules as rules_of
 from kvlint.sizing.vllm_settings import (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kvlint.engines import values
 from kvlint.engines.argparse import Given, Objection, Reading
 from kvlint.engines.options import Option, Options
 from kvlint.facts import Unknown
+from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Text
 
 UNSEEN = Unknown("argument", "the value is not known from the files", "write the value out")

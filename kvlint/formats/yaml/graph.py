@@ -5,8 +5,9 @@ Offsets are into the text of the one document; what a scalar's characters are is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple, Union
+
+from kvlint.records import dataclass, field
 
 
 class Leaf(NamedTuple):

@@ -4,11 +4,11 @@ parts of a text that they write."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from kvlint.formats.helm import REASON, SUPPLY, Action, Template
 from kvlint.formats.yaml.graph import Branch, Leaf, Veiled, end_of, is_blank
+from kvlint.records import dataclass, field
 from kvlint.source import Piece, Source, Span, Text
 
 BRANCHES = "a template chooses between several values"
