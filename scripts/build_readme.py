@@ -1,8 +1,8 @@
 """Keep what the documents show current: `python scripts/build_readme.py [--check]`.
 
 A fenced block that follows `<!-- output: kvlint ... -->` becomes what that command prints, run in the repository's root;
-after `<!-- output: kvlint ... | head N -->` only its first N lines.  What stands between `<!-- rules -->`, `<!-- releases -->` or
-`<!-- coefficients -->` and `<!-- end -->` becomes that table.
+after `<!-- output: kvlint ... | head N -->` only its first N lines.  What stands between `<!-- releases -->` or
+`<!-- coefficients -->` and `<!-- end -->` becomes that table, and after `<!-- quote: FILE -->` a quotation of the file.
 """
 
 from __future__ import annotations
@@ -15,20 +15,17 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import build_data
-
-from kvlint.ruleset import load
 
 ROOT = build_data.ROOT
 OUTPUT = re.compile(
     r"(<!-- output: kvlint (?P<command>[^|\n]*?)(?: \| head (?P<head>\d+))? -->\n```\w*\n).*?^(```)$",
     re.DOTALL | re.MULTILINE,
 )
-TABLE = re.compile(r"(<!-- (?P<name>rules|releases|coefficients) -->\n).*?(<!-- end -->)", re.DOTALL)
+PART = re.compile(r"(<!-- (?P<name>releases|coefficients|quote: (?P<file>\S+)) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def documents() -> list[Path]:
@@ -42,9 +39,12 @@ def guides() -> list[Path]:
 def current(text: str) -> str:
     """The text with every marked part as it is now."""
     text = OUTPUT.sub(lambda found: found[1] + output(found["command"], found["head"]) + found[4], text)
-    return TABLE.sub(
-        lambda found: "".join((found[1], "\n", *(f"{row}\n" for row in TABLES[found[2]]()), "\n", found[3])), text
-    )
+    return PART.sub(_part, text)
+
+
+def _part(found: re.Match[str]) -> str:
+    rows = quoted(found["file"]) if found["file"] else TABLES[found["name"]]()
+    return "".join((found[1], "\n", *(f"{row}\n" for row in rows), "\n", found[4]))
 
 
 def output(command: str, head: str | None = None) -> str:
@@ -61,11 +61,9 @@ def output(command: str, head: str | None = None) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def rules() -> Iterator[str]:
-    """A row a theme."""
-    yield from ("| theme | rules |", "|---|---|")
-    for theme, members in groupby(load.rules().values(), key=lambda rule: rule.theme):
-        yield f"| {theme} | {', '.join(f'[{rule.name}](docs/rules/{rule.name}.md)' for rule in members)} |"
+def quoted(file: str) -> Iterator[str]:
+    for line in (ROOT / file).read_text(encoding="utf-8").rstrip("\n").splitlines():
+        yield f"> {line}".rstrip()
 
 
 def releases() -> Iterator[str]:
@@ -86,7 +84,7 @@ def _value(entry: dict[str, Any]) -> str:
     return str(entry["value"]) if "value" in entry else f"{entry['low']} … {entry['nominal']} … {entry['high']}"
 
 
-TABLES = {"rules": rules, "releases": releases, "coefficients": coefficients}
+TABLES = {"releases": releases, "coefficients": coefficients}
 
 
 def main() -> int:
