@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from kvlint.carriers.wrappers import Container
 from kvlint.command import CommandLine
 from kvlint.facts import Fact, Unknown, Value, Written
 from kvlint.formats.shell_text import Slicer, unknown
+from kvlint.patterns import regex
 from kvlint.records import replace
 from kvlint.source import Text
-from kvlint.subjects import Site
+from kvlint.subjects import Problem, Site
 from kvlint.units import parse_compose_size
 
-_PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\$\{[A-Za-z_]\w*\}|\$[A-Z_][A-Z0-9_]*|@[A-Za-z_]\w*@|__[A-Z][A-Z0-9_]*?__")
-_PORT = re.compile(r"(?:(?:[^:]*|\[[^\]]*\]):)?(?P<host>\d+):(?P<container>\d+)(?:/\w+)?")
-_DEVICES = re.compile(r"(?:\d+|GPU-[0-9a-f-]+)(?:,(?:\d+|GPU-[0-9a-f-]+))*")
-_QUOTED_DEVICES = re.compile(r'"?device=([^"]+)"?')
+_PLACEHOLDER = regex(r"\{\{.*?\}\}|\$\{[A-Za-z_]\w*\}|\$[A-Z_][A-Z0-9_]*|@[A-Za-z_]\w*@|__[A-Z][A-Z0-9_]*?__")
+_REFERENCE = regex(r"\$\{[^}]*\}|\$[A-Z_][A-Z0-9_]*\b")
+_PORT = regex(r"(?:(?:[^:]*|\[[^\]]*\]):)?(?P<host>\d+):(?P<container>\d+)(?:/\w+)?")
+_DEVICES = regex(r"(?:\d+|GPU-[0-9a-f-]+)(?:,(?:\d+|GPU-[0-9a-f-]+))*")
+_QUOTED_DEVICES = regex(r'"?device=([^"]+)"?')
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
 
@@ -95,6 +96,12 @@ def memory(text: Text | None) -> Value[int] | None:
     if size is None:
         return Unknown("resources", "a share of the machine's memory", "a literal MemoryMax")
     return Fact(size, Written(text.span, text.via))
+
+
+def unexpanded(text: Text, carrier: str) -> Iterator[Problem]:
+    """References to variables in a text of which `carrier` replaces none."""
+    for match in _REFERENCE.finditer(text.value) if text.pieces else ():
+        yield Problem("unexpanded-variable", text.slice(*match.span()).span, {"carrier": carrier, "value": match[0]})
 
 
 def template(text: Text, *, splice: bool) -> Text:

@@ -77,6 +77,10 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
         assumed=launch.assumed,
         container=found.container or launch.container,
     )
+    if line.program is None and line.args and depth < MAX_NESTING and not engines.named_by(line):
+        # The entrypoint of an image that is not known runs what it is given, or there is none.
+        yield from launches(replace(_inside(launch, line), words=line.args, open=line.open), depth + 1)
+        return
     deeper = depth < MAX_NESTING and line.program is not None
     if deeper and wrappers.nested(line.words, line.env) is not None:
         yield from launches(replace(_inside(launch, line), shell=True), depth + 1)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kvlint.carriers.base import Finding, Item, directory
-from kvlint.carriers.host import contained, template
+from kvlint.carriers.host import contained, template, unexpanded
 from kvlint.carriers.launch import Launch, launches
 from kvlint.carriers.scripts import Files
 from kvlint.command import Opening
@@ -17,7 +16,6 @@ from kvlint.source import Text
 from kvlint.subjects import Problem, Process, Site
 from kvlint.tree import List, Map, Scalar
 
-_REFERENCE = re.compile(r"\$\{[A-Za-z_][^}]*\}|\$[A-Z_][A-Z0-9_]*\b")
 _KEYS = ("ProgramArguments", "Program")
 
 
@@ -72,8 +70,7 @@ def agent(node: Map, about: About) -> Iterator[Finding]:
     found = [Process(contained(site, line), line) for line in launches(launch)]
     yield from found
     if found:
-        for text in (*words, *env.values()):
-            yield from _unexpanded(text, found)
+        yield from literal((*words, *env.values()), found)
 
 
 def _words(node: Map, about: About) -> tuple[list[Text], list[Opening]]:
@@ -102,15 +99,14 @@ def _stem(path: str) -> str:
     return name.removesuffix(".plist")
 
 
-def _unexpanded(text: Text, found: list[Process]) -> Iterator[Problem]:
+def literal(texts: Iterable[Text], found: list[Process]) -> Iterator[Problem]:
     """`$HOME` and the like, which launchd hands on as they are; a shell that the agent starts reads its own."""
-    if not text.pieces or any(process.line.shell and _reads(process, text) for process in found):
-        return
-    for match in _REFERENCE.finditer(text.value):
-        place = text.slice(*match.span()).span
-        yield Problem("unexpanded-variable", place, {"carrier": "launchd", "value": match[0]})
+    for text in texts:
+        if not any(process.line.shell and _reads(process, text) for process in found):
+            yield from unexpanded(text, "launchd")
 
 
 def _reads(process: Process, text: Text) -> bool:
     """Whether the command line's words were read by a shell from `text`."""
-    return any(text.span.covers(word.span) for word in process.line.words if word.pieces and word.span != text.span)
+    words = [word.span for word in process.line.words if word.pieces]
+    return bool(text.pieces) and any(text.span.covers(word) and word != text.span for word in words)

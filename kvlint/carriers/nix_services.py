@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from kvlint.carriers import launchd
 from kvlint.carriers.base import Finding, Item
-from kvlint.carriers.host import contained, memory
+from kvlint.carriers.host import contained, memory, unexpanded
 from kvlint.carriers.launch import Launch, launches, of_script
 from kvlint.carriers.scripts import Files
 from kvlint.carriers.written import Writer
@@ -14,12 +14,13 @@ from kvlint.command import CommandLine, Opening
 from kvlint.facts import Value
 from kvlint.formats import shell, systemd
 from kvlint.formats.nix import ShellText
+from kvlint.patterns import regex
 from kvlint.records import dataclass, field, replace
-from kvlint.source import Source, Span, Text
+from kvlint.source import HOLE, Source, Span, Text
 from kvlint.subjects import Process, Site
 from kvlint.tree import List, Map, Node, Opaque, Scalar
 
-_PATH = re.compile(r"\$\{\s*(?P<path>\.{1,2}/[\w./+-]+)\s*\}")
+_PATH = regex(r"\$\{\s*(?P<path>\.{1,2}/[\w./+-]+)\s*\}")
 _READ = ("OLLAMA_", "LLAMA_ARG_", "VLLM_", "SGLANG_")  # variables that engines read
 NO_SHELL = frozenset({"writeText", "writeTextFile", "writeFish", "writeFishBin"})
 _SUBCOMMANDS = frozenset({"serve", "server"})
@@ -122,10 +123,10 @@ def by_span(scripts: tuple[ShellText, ...]) -> dict[Span, ShellText]:
 
 def _says_nothing(line: CommandLine) -> bool:
     """Something is handed on, and nothing that the engine would read is written."""
-    given = [word for word in line.args if word.value not in _SUBCOMMANDS]
-    given += [value for name, value in line.env.items() if name.startswith(_READ)]
-    values = [word for word in given if word.known]
-    handed_on = len(values) < len(given)
+    words = [word for word in line.args if word.value not in _SUBCOMMANDS]
+    variables = [value for name, value in line.env.items() if name.startswith(_READ)]
+    values = [word for word in words if word.value.strip(HOLE)] + [value for value in variables if value.known]
+    handed_on = len(values) < len(words) + len(variables)
     return handed_on and all(word.value.startswith("-") and "=" not in word.value for word in values)
 
 
@@ -183,12 +184,13 @@ def _texts(node: Node | None) -> Iterator[Text]:
     yield from found
 
 
-def unit(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
+def unit(file: File, name: str, place: Span, node: Map) -> Iterator[Finding]:
     """`systemd.services.<name>` of NixOS (`serviceConfig`, `script`) and home-manager (`Service`)."""
     config = node.map("serviceConfig") or node.map("Service") or Map((), node.span)
     env, unseen = _variables(node.get("environment"))
     for text in _texts(config.get("Environment")):
         env |= {key.value: value for key, value in systemd.assignments(text)}
+    literal = list(env.values())
     for text in _texts(config.get("EnvironmentFile")):
         path = text.slice(1) if text.value.startswith("-") else text
         found = file.files.variables(path, file.path, "systemd")
@@ -198,10 +200,14 @@ def unit(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
             env.update(found)
     limit = memory(config.text("MemoryMax"))
     launch = Launch((), place, env, env_open=unseen)
+    started: list[Process] = []
     for text in _texts(config.get("ExecStart")):
         for command in systemd.commands(spread(_continued(text), file), env):
-            yield from file.start(replace(launch, words=command.words), name, place, limit)
-    yield from _script(file, node.text("script"), launch, name, limit)
+            started += file.start(replace(launch, words=command.words), name, place, limit)
+    started += _script(file, node.text("script"), launch, name, limit)
+    yield from started
+    for text in literal if started else ():
+        yield from unexpanded(text, "systemd")
 
 
 def _continued(text: Text) -> Text:
@@ -223,7 +229,7 @@ def _script(
         yield from file.process(line, name, launch.place, limit)
 
 
-def agent(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
+def agent(file: File, name: str, place: Span, node: Map) -> Iterator[Finding]:
     """`launchd.user.agents.<name>` of nix-darwin (`command`, `script`, `serviceConfig`) and home-manager (`config`)."""
     config = node.map("serviceConfig") or node.map("config") or Map((), node.span)
     env, unseen = _variables(node.get("environment"))
@@ -234,10 +240,15 @@ def agent(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
     if program is not None:
         arguments = (program, *arguments[1:])
     if arguments:
-        yield from file.start(replace(launch, words=arguments, open=openings), name, place)
-        return
-    yield from _script(file, node.text("command"), launch, name)
-    yield from _script(file, node.text("script"), launch, name)
+        started = [*file.start(replace(launch, words=arguments, open=openings), name, place)]
+    else:
+        started = [
+            *_script(file, node.text("command"), launch, name),
+            *_script(file, node.text("script"), launch, name),
+        ]
+    yield from started
+    if started:
+        yield from launchd.literal((*arguments, *launch.env.values()), started)
 
 
 def ollama(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:

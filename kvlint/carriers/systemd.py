@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from kvlint.carriers.base import Finding, Item, directory
-from kvlint.carriers.host import contained, memory, template
+from kvlint.carriers.host import contained, memory, template, unexpanded
 from kvlint.carriers.launch import Launch, launches
 from kvlint.carriers.scripts import Files
 from kvlint.command import Opening
 from kvlint.formats import systemd
 from kvlint.formats.systemd import Section, Unit
 from kvlint.parsing import TEMPLATE_ENDINGS
+from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass, replace
 from kvlint.source import Span, Text
 from kvlint.subjects import Problem, Process, Site
 
-_DROP_IN = re.compile(r"(?P<unit>.*\.(?:service|container))\.d/[^/]+\.conf")
-_REFERENCE = re.compile(r"\$\{[^}]*\}|\$[A-Z_][A-Z0-9_]*\b(?!\$)")
-_OPERATOR = re.compile(r"(?<!\$)\$\{(?![A-Za-z_][A-Za-z0-9_]*\})[^}]*\}")
-_NAME = re.compile(r"(?P<name>[^/]+?)\.(?:service|container)")
+_DROP_IN = regex(r"(?P<unit>.*\.(?:service|container))\.d/[^/]+\.conf")
+_OPERATOR = regex(r"(?<!\$)\$\{(?![A-Za-z_][A-Za-z0-9_]*\})[^}]*\}")
+_NAME = regex(r"(?P<name>[^/]+?)\.(?:service|container)")
 # Quadlet's keys and the option of `podman run` that each becomes: podman-systemd.unit(5).
 _PODMAN = {
     "ContainerName": "--name",
@@ -229,7 +228,5 @@ def _unexpanded(read: Unit, about: About) -> Iterator[Problem]:
     doubt = "the file is a template, which may be filled in before it is installed" if about.templated else None
     for section in ("Service", "Container"):
         for setting in read.settings(section, "Environment"):
-            for match in _REFERENCE.finditer(setting.value.value):
-                place = setting.value.slice(*match.span()).span
-                data = {"carrier": "systemd", "value": match[0]}
-                yield Problem("unexpanded-variable", place, data, doubt=None if _OPERATOR.match(match[0]) else doubt)
+            for problem in unexpanded(setting.value, "systemd"):
+                yield problem if _OPERATOR.match(problem.data["value"]) else replace(problem, doubt=doubt)

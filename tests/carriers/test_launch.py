@@ -39,6 +39,17 @@ def test_a_shell_inside_a_container_keeps_image_container_and_variables() -> Non
     assert found.shell
 
 
+def test_a_command_for_an_image_whose_entrypoint_is_not_known() -> None:
+    for value in ("vllm serve m --port 1", "sh -c 'exec vllm serve m --port 1'"):
+        (found,) = launched(f"docker run --gpus 2 nvcr.io/nvidia/vllm:25.09-py3 {value}")
+        assert shown(found) == "vllm serve m --port 1"
+        assert found.image is not None
+        assert (found.image.value, found.container.gpus.value) == ("nvcr.io/nvidia/vllm:25.09-py3", "2")
+    (own,) = launched("docker run vllm/vllm-openai:v0.11.0 --model m")
+    assert (own.program, shown(own)) == (None, "--model m")
+    assert launched("docker run busybox echo vllm") == []
+
+
 def test_a_shell_behind_a_wrapper_keeps_its_pins_and_the_launch_s_own() -> None:
     pin = Pin("other", text("1"))
     unseen = Opening(0, text("x").span, "more may be set")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from found import argument, env, findings, line, lines, only, processes
+from found import argument, env, findings, line, lines, only, problems, processes
 
 
 def module(body: str, bound: str = "") -> dict[str, str]:
@@ -288,6 +288,21 @@ def test_kubernetes_objects_written_as_nix() -> None:
         '  spec.containers = [ { name = "c"; image = "vllm/vllm-openai:v0.11.0"; args = [ "--model" "m" ]; } ]; };'
     )
     assert lines(module(body)) == {nix("p/c"): "[vllm/vllm-openai:v0.11.0] --model m"}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ('systemd.services.a = { environment.PATH = "/x:$PATH"; script = "vllm serve m --port $P"; };', ["$PATH"]),
+        ('systemd.user.services.a.Service = { Environment = "H=$HOME"; ExecStart = "/opt/vllm serve m"; };', ["$HOME"]),
+        ('systemd.services.a = { environment.PATH = "/x:$PATH"; script = "gunicorn vllm"; };', []),
+        ('launchd.agents.a.config.ProgramArguments = [ "/opt/vllm" "serve" "$HOME/m" ];', ["$HOME"]),
+        ('launchd.user.agents.a = { command = "vllm serve $HOME/m"; environment.H = "$HOME"; };', ["$HOME"]),
+        ('launchd.agents.a.config.ProgramArguments = [ "/bin/sh" "-c" "exec vllm serve $HOME/m" ];', []),
+    ],
+)
+def test_variables_that_stay_text(body: str, expected: list[str]) -> None:
+    assert [text for kind, text in problems(module(body)) if kind == "unexpanded-variable"] == expected
 
 
 def test_pins_on_the_line_and_none_from_a_package() -> None:
