@@ -17,6 +17,7 @@ from kvlint.engines.vllm_environment import unread
 from kvlint.facts import Assumed, Default, Fact, Unknown, Value, nominal, quantity
 from kvlint.models.architecture import Architecture, Attention, Latent, Layer, State
 from kvlint.models.lookup import Model, written_id
+from kvlint.patterns import regex
 from kvlint.sizing.server import Sizing
 from kvlint.source import Text
 from kvlint.subjects import Problem
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from kvlint.models.catalogue import Entry
 
 # Repositories of ModelOpt checkpoints say so in their names; those of other quantizations do not set the cache's type.
-MODELOPT = re.compile(r"^nvidia/|nvfp4|modelopt|fp4", re.IGNORECASE)
+MODELOPT = regex(r"^nvidia/|nvfp4|modelopt|fp4", re.IGNORECASE)
 SERVE, API_SERVER = "vllm serve", "python -m vllm.entrypoints.openai.api_server"
 # vllm==0.11.0:docker/Dockerfile:542 and vllm==0.12.0:docker/Dockerfile:543
 SERVE_ENTRYPOINT_SINCE = "0.12.0"
@@ -90,7 +91,7 @@ class Vllm:
         kept = {name: value for name, value in values.items() if value is not None}
         served = fields.given("served_model_name")
         names = tuple(each.value for each in served.values if each.known) if served else ()
-        problems = (*_partition_problem(world), *unread(world))
+        problems = (*_partition_problem(world), *_thousands(fields), *unread(world))
         return Settings(kept, names or ((model.id,) if model else ()), problems, model)
 
 
@@ -185,6 +186,31 @@ def _partition(fields: Fields) -> Value[Any] | None:
     return Fact(tuple(int(part) for part in parts), found.origin)
 
 
+def _thousands(fields: Fields) -> Iterator[Problem]:
+    """`32k` is 32,000 and `32K` 32,768 (vllm/utils/argparse_utils.py)."""
+    for dest in ("max_model_len", "max_num_batched_tokens"):
+        given = fields.given(dest)
+        text = given.value if given is not None else None
+        if (
+            given is None
+            or text is None
+            or not text.known
+            or not given.option.type.startswith("human_int")
+            or text.value[-1:] not in ("k", "m")
+        ):
+            continue
+        if isinstance(given.typed, int):
+            binary = text.value[:-1] + text.value[-1].upper()
+            data = {
+                "engine": "vllm",
+                "flag": given.spelling,
+                "value": text.value,
+                "effective": given.typed,
+                "suggestion": binary,
+            }
+            yield Problem("thousand-or-1024", text.span, data)
+
+
 def _partition_problem(world: World) -> Iterator[Problem]:
     found = world.env.get("VLLM_PP_LAYER_PARTITION")
     if found is not None and found.known and not all(part.strip().isdigit() for part in found.value.split(",")):
@@ -218,6 +244,7 @@ def _plain(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
         "draft_model": _speculative(fields, "model"),
         "quantization": fields.written("quantization"),
         "load_time_quantization": _load_time(fields),
+        "calculated_scales": fields.written("calculate_kv_scales"),
         "weights_dtype": fields.value("dtype"),
         "tokenizer": fields.written("tokenizer"),
         "chat_template": fields.written("chat_template"),

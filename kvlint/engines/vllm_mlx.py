@@ -140,9 +140,10 @@ def _cache(fields: Fields, batching: Value[bool] | None) -> dict[str, Value[Any]
     version = memory.release(fields.world.release)
     free = fields.world.hardware.get("free")
     found = memory.prefix_cache(settings, version, int(free.value) if isinstance(free, Fact) else None)
+    bound = _rotating(fields) if batching.value else {}
     if isinstance(found, Unknown):
-        return {"cache_limit": found, "prefix_caching": Fact(True, batching.origin)}
-    values: dict[str, Value[Any] | None] = {"cache_mode": Fact(found.mode, batching.origin)}
+        return {"cache_limit": found, "prefix_caching": Fact(True, batching.origin), **bound}
+    values: dict[str, Value[Any] | None] = {"cache_mode": Fact(found.mode, batching.origin), **bound}
     values["prefix_caching"] = Fact(found.mode != "none", batching.origin)
     megabytes = fields.written("cache_memory_mb", lambda count: count * memory.MIB)
     if found.mode == "memory-aware":
@@ -153,10 +154,15 @@ def _cache(fields: Fields, batching: Value[bool] | None) -> dict[str, Value[Any]
         values["max_cache_blocks"] = fields.value("max_cache_blocks")
     elif found.mode == "entries":
         values["prompt_cache_entries"] = fields.value("prefix_cache_size")
-    limit = fields.value("max_kv_size")
-    if isinstance(limit, Fact) and limit.value > 0:
-        values |= {"max_kv_size": limit, "window_kind": Fact("rotate", limit.origin)}
     return values
+
+
+def _rotating(fields: Fields) -> dict[str, Value[Any] | None]:
+    """The bound of the rotating caches; 0 and less are none."""
+    limit = fields.value("max_kv_size")
+    if not isinstance(limit, Fact) or limit.value <= 0:
+        return {}
+    return {"max_kv_size": limit, "window_kind": Fact("rotate", limit.origin)}
 
 
 def _of_free(fields: Fields, limit: int | None, free: Value[Any] | None) -> Value[int] | None:

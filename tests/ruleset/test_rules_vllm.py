@@ -120,3 +120,35 @@ def test_one_pass_takes_the_window(args: str, version: str, expected: str | None
 )
 def test_blocks_of_weights_are_whole(args: str, expected: str | None) -> None:
     assert severity("quantization-not-divisible", args) == expected
+
+
+DEVICE = '[[hardware]]\nmatch = "**"\ndevice = "{}"\n'
+
+
+@pytest.mark.parametrize(
+    ("args", "device", "expected"),
+    [
+        ("--dtype bfloat16", "Tesla T4", "error"),
+        ("--dtype bfloat16", "NVIDIA L4", None),
+        ("", "Tesla T4", None),  # `auto` falls back
+        ("--kv-cache-dtype fp8", "NVIDIA A10", "unchecked"),  # FlashInfer can, Triton cannot
+        ("--kv-cache-dtype fp8 --attention-backend TRITON_ATTN", "NVIDIA A10", "error"),
+        ("--kv-cache-dtype fp8 --attention-backend FLASHINFER", "NVIDIA A10", None),
+        ("--kv-cache-dtype fp8", "NVIDIA L4", None),
+    ],
+)
+def test_types_need_the_device(args: str, device: str, expected: str | None) -> None:
+    line = f"Qwen/Qwen2.5-0.5B-Instruct --max-model-len 4096 {args}"
+    assert severity("kv-dtype-unsupported", line, config=DEVICE.format(device)) == expected
+
+
+def test_e5m2_does_not_go_with_an_fp8_checkpoint() -> None:
+    assert severity("kv-dtype-unsupported", "Qwen/Qwen3-32B-FP8 --kv-cache-dtype fp8_e5m2") == "error"
+    assert severity("kv-dtype-unsupported", "Qwen/Qwen3-32B --kv-cache-dtype fp8_e5m2") is None
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"), [("32k", "note"), ("32K", None), ("32000", None), ("1.5k", "note"), ("auto", None)]
+)
+def test_small_letters_count_in_thousands(args: str, expected: str | None) -> None:
+    assert severity("thousand-or-1024", f"Qwen/Qwen3-8B --max-model-len {args}") == expected
