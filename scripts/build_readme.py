@@ -100,7 +100,8 @@ def main() -> int:
             if not check:
                 document.write_text(fresh, encoding="utf-8")
     if stale:
-        print(f"{'stale' if check else 'written'}: {', '.join(stale)}")
+        names = ", ".join(stale)
+        print(f"stale: {names}; run scripts/build_readme.py" if check else f"written: {names}")
     return 1 if check and stale else 0
 
 
