@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kvlint.command import CommandLine
 from kvlint.engines import basename, vllm_cache
@@ -18,9 +18,6 @@ from kvlint.sizing.server import Sizing
 from kvlint.source import Text
 from kvlint.subjects import Problem
 from kvlint.units import GIB
-
-if TYPE_CHECKING:
-    pass
 
 SERVE, API_SERVER = "vllm serve", "python -m vllm.entrypoints.openai.api_server"
 # vllm==0.11.0:docker/Dockerfile:542 and vllm==0.12.0:docker/Dockerfile:543

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kvlint.patterns import regex
 from kvlint.subjects import Problem
 
 if TYPE_CHECKING:
     from kvlint.engines.argparse import Given
     from kvlint.engines.base import World
 
-_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-+?=][^{}]*)?\}|\$[A-Z_][A-Z0-9_]*\b")
+_VARIABLE = regex(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-+?=][^{}]*)?\}|\$[A-Z_][A-Z0-9_]*\b")
 EXPAND_NOTHING = ("llama-swap", "compose")
 PLAIN = ("store", "store_true", "BooleanOptionalAction")
-_REFERENCE = re.compile(r"\$\([A-Za-z_][A-Za-z0-9_.-]*\)")
+_REFERENCE = regex(r"\$\([A-Za-z_][A-Za-z0-9_.-]*\)")
 
 
 def problems(world: World) -> Iterator[Problem]:

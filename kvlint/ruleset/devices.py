@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from kvlint.facts import Assumed, Fact, Unknown, Value, Written, low, quantity
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.ruleset import views
 from kvlint.ruleset.judge import Subject
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 VISIBLE = ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 # Carriers whose servers run on the host that the file is for; elsewhere a scheduler chooses.
 HOSTS = ("compose", "llama-swap", "systemd", "launchd", "nix", "shell")
-_DOCKER = re.compile(r"\"?device=([0-9,]+)\"?|nvidia\.com/gpu=([0-9]+)")
+_DOCKER = regex(r"\"?device=([0-9,]+)\"?|nvidia\.com/gpu=([0-9]+)")
 
 
 @quantity("fraction_sum", unit="fraction", formula="Σ memory fractions", source="arithmetic")
