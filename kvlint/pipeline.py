@@ -17,7 +17,7 @@ from kvlint.project import Project
 from kvlint.records import dataclass, replace
 from kvlint.servers import Surroundings, build
 from kvlint.source import Source
-from kvlint.subjects import Server, ServerGroup
+from kvlint.subjects import Process, Server, ServerGroup
 
 if TYPE_CHECKING:
     from kvlint.baseline import Baseline
@@ -63,11 +63,15 @@ def evaluate(project: Project) -> Evaluation:
     project.scan()
     found = find(project)
     coefficients = Coefficients(project.config)
-    around = Surroundings(project, Models(project), coefficients)
-    groups = list(_built(found, around))
+    models = Models(project)
+    groups = list(_built(found, Surroundings(project, models, coefficients)))
     chain = connect(groups, found.admissions)
     for group in groups:
         _settle(group, chain, coefficients)
+    if models.lock is not None:
+        from kvlint.lock_uses import drift
+
+        found.problems += drift(models.lock, groups, models, project.files)
     return Evaluation(project, found, groups, chain, coefficients)
 
 
@@ -75,12 +79,23 @@ def _built(found: Findings, around: Surroundings) -> Iterator[ServerGroup]:
     """Each process's server; a failure of ours in one never loses the others."""
     for identity, process in found.processes:
         try:
-            group = build(process, identity, around)
+            group = _group(process, identity, around)
         except Exception as error:
             found.internal.append(f"{identity}: {type(error).__name__}: {error}")
             continue
         if group is not None:
             yield group
+
+
+def _group(process: Process, identity: str, around: Surroundings) -> ServerGroup | None:
+    """A process's server, with what a log of it says, unless it was started with other settings then."""
+    measured = around.models.lock.measured(identity) if around.models.lock is not None else None
+    if measured is None:
+        return build(process, identity, around)
+    group = build(process, identity, around, measured.facts())
+    if group is None or not measured.changed(group):
+        return group
+    return build(process, identity, around)
 
 
 def _settle(group: ServerGroup, chain: Chain, coefficients: Coefficients) -> None:

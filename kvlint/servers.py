@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kvlint import engines
@@ -12,7 +12,7 @@ from kvlint.engines.claims import claim
 from kvlint.engines.options import options
 from kvlint.engines.updates import breaking
 from kvlint.engines.versions import Place
-from kvlint.facts import Assumed, Fact, Value
+from kvlint.facts import Assumed, Fact, Unknown, Value
 from kvlint.hardware.resolve import hardware
 from kvlint.records import dataclass, replace
 from kvlint.source import Text
@@ -35,8 +35,13 @@ class Surroundings:
     coefficients: Coefficients
 
 
-def build(process: Process, identity: str, around: Surroundings) -> ServerGroup | None:
-    """The server that a process is, in all its worlds; None where its command line is no engine's server."""
+def build(
+    process: Process, identity: str, around: Surroundings, measured: Mapping[str, Fact[Any]] | None = None
+) -> ServerGroup | None:
+    """The server that a process is, in all its worlds; None where its command line is no engine's server.
+
+    `measured`: figures of a log of it, which [[hardware]] overrules; one that is a setting fills in where that is unknown.
+    """
     name = engines.named_by(process.line)
     if name is None:
         return None
@@ -52,7 +57,8 @@ def build(process: Process, identity: str, around: Surroundings) -> ServerGroup 
         version = VersionClaim(version.text, version.origin, placed.beyond)
     exact = version.text.lstrip("v=") if version is not None and placed.kind in ("exact", "between") else None
     exact = exact if exact is not None and placed.version is not None and engine.settled(exact) else None
-    devices = hardware(process.site, config.matching("hardware", identity), around.coefficients)
+    stated = {**(measured or {}), **config.matching("hardware", identity)}
+    devices = hardware(process.site, stated, around.coefficients)
     workload = _workload(config.matching("workload", identity), process)
     worlds = []
     for members, reading in _classes(
@@ -70,7 +76,11 @@ def build(process: Process, identity: str, around: Surroundings) -> ServerGroup 
             coefficient=around.coefficients.get,
             exact=exact,
         )
-        worlds.append(_server(engine, program, world, identity, version))
+        server = _server(engine, program, world, identity, version)
+        for setting, figure in (measured or {}).items():
+            if isinstance(server.settings.get(setting), Unknown):
+                server.settings[setting] = figure
+        worlds.append(server)
     breaks = breaking(worlds)
     if breaks is not None:
         for server in worlds:

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kvlint.config import Table
-from kvlint.facts import Catalog, Fact, Unknown, Value, Written
+from kvlint.facts import Catalog, Fact, Lock, Unknown, Value, Written
 from kvlint.files import Unreadable, decode
 from kvlint.models.architecture import Architecture, UnknownArchitecture
-from kvlint.records import dataclass
+from kvlint.records import dataclass, replace
 from kvlint.source import Text
 
 if TYPE_CHECKING:
+    from kvlint.lock import Lockfile, Row
     from kvlint.models.catalogue import Entry
     from kvlint.project import Project
 
@@ -37,24 +38,31 @@ class Model:
 
 
 class Models:
-    """`find(text, near)` gives the model that a command line names; `near` is the file that it stands in."""
+    """`find(text, near)` gives the model that a command line names; `near` is the file that it stands in.
+
+    `lock`: the project's kvlint.lock, if it has one.
+    """
 
     def __init__(self, project: Project) -> None:
         self._project = project
         self._found: dict[tuple[str, str], Model] = {}
+        self.lock = _lock(project)
 
     def find(self, text: Text, near: str) -> Model:
         if not text.known:
             return unknown_model(text.value, "the model is filled in elsewhere", "write the model, or [[engine]] settings")
-        key = (text.value, near.rpartition("/")[0])
+        return self.named(text.value, near)
+
+    def named(self, name: str, near: str) -> Model:
+        key = (name, near.rpartition("/")[0])
         if key not in self._found:
-            self._found[key] = self._find(text.value, near)
+            self._found[key] = self._find(name, near)
         return self._found[key]
 
     def _find(self, name: str, near: str) -> Model:
         table = self._declared(name)
         model = self._of_table(name, table) if table is not None and "config" in table else None
-        model = model or self._of_directory(name, near) or _of_catalogue(name)
+        model = model or self._of_directory(name, near) or self._of_lock(name) or _of_catalogue(name)
         if table is not None and "weights" in table:
             weights = table.values["weights"]
             model = Model(
@@ -92,6 +100,15 @@ class Models:
                 if config is not None:
                     return of_config(name, config, path)
         return None
+
+    def _of_lock(self, name: str) -> Model | None:
+        """The lock's facts of a model; of one that is locked at several revisions, only what all of them say."""
+        rows = [row for row in self.lock.named(name) if row.config is not None] if self.lock is not None else []
+        if not rows:
+            return None
+        if any(row.config != rows[0].config for row in rows):
+            return unknown_model(name, f"kvlint.lock has revisions of {name} that differ", "one revision of the model")
+        return _of_row(name, rows[0])
 
     def _config(self, path: str) -> Mapping[str, Any] | None:
         try:
@@ -135,13 +152,42 @@ def _of_catalogue(name: str) -> Model:
     return _of_entry(name, entry, None, entry.source)
 
 
-def _of_entry(name: str, entry: Entry, config: Mapping[str, Any] | None, source: str) -> Model:
+def _lock(project: Project) -> Lockfile | None:
+    if not project.files.exists("kvlint.lock"):
+        return None
+    from kvlint.lock import read
+
+    return read(project.files)
+
+
+def _of_row(name: str, row: Row) -> Model:
+    """A locked model; a count of parameters that the lock lacks is the catalogue's, where that has the same shape."""
+    from kvlint.models.catalogue import find, lookup_config
+
+    assert row.config is not None
+    entry = replace(lookup_config(row.config, name=row.id), parameters=row.parameters, file_bytes=row.weights_bytes)
+    known = find(row.id)
+    if row.parameters is None and known is not None and known.own and _shape(known) == _shape(entry) is not None:
+        entry = replace(entry, parameters=known.parameters, file_bytes=row.weights_bytes or known.file_bytes)
+    return _of_entry(name, entry, None, "kvlint.lock", Lock(row.id, row.revision))
+
+
+def _shape(entry: Entry) -> Any:
+    found = entry.architecture
+    if isinstance(found, Unknown):
+        return None
+    return found.layers, found.hidden_size, found.vocab_size, entry.quantization
+
+
+def _of_entry(
+    name: str, entry: Entry, config: Mapping[str, Any] | None, source: str, locked: Lock | None = None
+) -> Model:
     def fact(field: str, value: Any) -> Value[Any]:
         if isinstance(value, Unknown):
             return value
         if value is None:
             return Unknown(f"model.{field}", f"the {field} of {name} is not known", f"[[model]] id = {json.dumps(name)}")
-        return Fact(value, Catalog(entry.id, field, source))
+        return Fact(value, locked or Catalog(entry.id, field, source))
 
     return Model(
         id=name,
