@@ -67,6 +67,13 @@ ENGINES: dict[str, EngineData] = {
             images=("ghcr.io/huggingface/text-generation-inference", *TGI_CONTAINERS),
         ),
         EngineData("lmdeploy", "kvlint.engines.lmdeploy", programs=("lmdeploy",), images=("openmmlab/lmdeploy",)),
+        EngineData(
+            "trtllm",
+            "kvlint.engines.trtllm",
+            programs=("trtllm-serve",),
+            modules=("tensorrt_llm.commands.serve",),
+            images=("nvcr.io/nvidia/tensorrt-llm/release",),
+        ),
     )
 }
 

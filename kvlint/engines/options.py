@@ -232,7 +232,8 @@ class Options:
 
     def nearest(self, spelling: str, release: str, count: int = 3) -> tuple[str, ...]:
         """Spellings of `release` that a typo may have meant, likeliest first."""
-        return tuple(closest(spelling.replace("_", "-"), self.at(release).by_spelling, count))
+        names = {name.replace("_", "-"): name for name in self.at(release).by_spelling}
+        return tuple(names[found] for found in closest(spelling.replace("_", "-"), names, count))
 
     def owners(self, spelling: str) -> tuple[str, ...]:
         """The other engines that know this spelling in some release."""

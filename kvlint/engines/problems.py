@@ -49,7 +49,7 @@ def _details(known: Options, objection: Objection, world: World, version: Versio
     typed = objection.data.get("flag") or (objection.place.value if objection.place else "")
     flag = str(typed).split("=", 1)[0]
     details["flag"] = flag
-    past = known.history(_dashed(flag), release)
+    past = known.history(flag if known.known(flag) else _dashed(flag), release)
     if past.gone is not None:
         details |= {"gone": past.gone, "since": past.gone, "instead": past.instead}
         if past.instead:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kvlint.patterns import regex
+
 if TYPE_CHECKING:
     from kvlint.engines.argparse import Load, Reading
     from kvlint.engines.options import Options
@@ -22,10 +24,10 @@ _MODULES = {
     "llama-server": "llama",
     "tgi": "clap",
     "lmdeploy": "python",
-    "trtllm": "click",
+    "trtllm": "trtllm",
     "ollama": "click",
 }
-_KEY = re.compile(r"^\s*[\"']?([A-Za-z][\w.-]*)[\"']?\s*:", re.MULTILINE)
+_KEY = regex(r"^\s*[\"']?([A-Za-z][\w.-]*)[\"']?\s*:", re.MULTILINE)
 
 
 def of(engine: str) -> Read:
@@ -36,18 +38,18 @@ def of(engine: str) -> Read:
 
 _RELEVANT = (
     # Habits of a parser that matter only to lists with such a word.
-    (re.compile(r"-O"), {"level", "mode", "optimization"}),
-    (re.compile(r"-O|--?c"), {"compilation_number"}),
-    (re.compile(r"[^{]*\{"), {"json_human"}),
-    (re.compile(r"--?[^=.]*\."), {"dotted", "dotted_append", "dotted_human", "level", "mode"}),
+    (regex(r"-O"), {"level", "mode", "optimization"}),
+    (regex(r"-O|--?c"), {"compilation_number"}),
+    (regex(r"[^{]*\{"), {"json_human"}),
+    (regex(r"--?[^=.]*\."), {"dotted", "dotted_append", "dotted_human", "level", "mode"}),
     (
-        re.compile(r"--config"),
+        regex(r"--config"),
         {"config", "config_bool", "config_entry", "config_list", "config_lists_refused", "config_map"},
     ),
-    (re.compile(r"--config"), {"config_model", "config_no"}),
-    (re.compile(r"--model"), {"model_refused", "model_moved"}),
-    (re.compile(r"--serve"), {"served_name_needs_model"}),
-    (re.compile(r"--help="), {"help_keyword"}),
+    (regex(r"--config"), {"config_model", "config_no"}),
+    (regex(r"--model"), {"model_refused", "model_moved"}),
+    (regex(r"--serve"), {"served_name_needs_model"}),
+    (regex(r"--help="), {"help_keyword"}),
 )
 _ALWAYS = {"positional_model", "literal_model_path"}
 

@@ -13,8 +13,12 @@ from kvlint.source import HOLE, Text
 
 def read(options: Options, release: str, args: tuple[Text, ...], entry: str | None, load: Load) -> Reading:
     sheet = Sheet(options, release)
-    table = options.at(release)
-    words = words_of(args)
+    parse(sheet, options.at(release), words_of(args))
+    return sheet.reading()
+
+
+def parse(sheet: Sheet, table: OptionSet, words: list[Word]) -> None:
+    """Read `words` into `sheet` by the options of `table`."""
     free: list[Word] = []
     at = 0
     while 0 <= at < len(words):
@@ -24,7 +28,6 @@ def read(options: Options, release: str, args: tuple[Text, ...], entry: str | No
         at = _next(sheet, table, words, at, free)
     if at >= 0:
         _positionals(sheet, table, free)
-    return sheet.reading()
 
 
 def _next(sheet: Sheet, table: OptionSet, words: list[Word], at: int, free: list[Word]) -> int:

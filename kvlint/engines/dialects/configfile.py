@@ -34,7 +34,7 @@ def entries(text: Text) -> list[Entry]:
             return []
         if not isinstance(node, yaml.MappingNode):
             raise Unreadable("not a mapping")
-        _bounded(node)
+        bounded(node)
         return [
             Entry(
                 str(loader.construct_object(key, deep=True)),
@@ -48,7 +48,7 @@ def entries(text: Text) -> list[Entry]:
         raise Unreadable(str(error).partition("\n")[0]) from None
 
 
-def _bounded(node: Any) -> None:
+def bounded(node: Any) -> None:
     """An alias that repeats its way up (or holds itself) is refused before it is built."""
     budget = _MOST
     stack = [node]
