@@ -146,10 +146,16 @@ class TestSeveralGroups:
         assert vllm.request_bytes(found) == 62 * 131072 * 8192
 
     def test_chunks_turn_the_manager_off(self) -> None:
-        """vllm-0093: Llama 4 Scout, TP 8, 10,485,760 tokens x 48 layers x 512 bytes = 240 GiB."""
+        """vllm-0093: Llama 4 Scout, TP 8, 10,485,760 tokens x 48 layers x 512 bytes = 240 GiB.
+
+        Up to 0.13.0 the length check precedes the promotion of chunks; from 0.16.0 the manager stays on (envs.py).
+        """
         arch = model(*[(Attention(8, 128, 128, chunk=None if i % 4 == 3 else 8192),) for i in range(48)])
-        found = laid_out(arch, settings("0.19.1", 10485760, tensor_parallel=8))
-        assert vllm.request_bytes(found) == 240 * GIB
+        off = laid_out(arch, settings("0.19.1", 10485760, tensor_parallel=8, hybrid_manager=False))
+        assert vllm.request_bytes(off) == 240 * GIB
+        for release, kinds in (("0.13.0", {"full"}), ("0.16.0", {"full", "chunked"}), ("0.33.0", {"full", "chunked"})):
+            found = laid_out(arch, settings(release, 131072, tensor_parallel=8))
+            assert {group.kind for group in found.whole.groups} == kinds, release
 
     def test_pages_of_different_size(self) -> None:
         """Sliding 8 x 256, full 2 x 512 heads: the smaller page takes blocks of 32."""
