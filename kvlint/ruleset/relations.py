@@ -47,7 +47,10 @@ def devices(evaluation: Evaluation) -> Iterator[Subject]:
 
 
 def groups(evaluation: Evaluation) -> Iterator[Subject]:
-    return iter(())
+    """Names that several servers answer to, where these differ."""
+    from kvlint.ruleset import replicas
+
+    return replicas.subjects(evaluation)
 
 
 def parity(evaluation: Evaluation) -> Iterator[Subject]:

@@ -62,3 +62,31 @@ def test_pods_are_placed_by_a_scheduler() -> None:
         "      env: [{{name: NVIDIA_VISIBLE_DEVICES, value: '0'}}]\n"
     )
     assert said("shared-device-overcommit", {"pods.yaml": pod.format("a") + "---\n" + pod.format("b")}) == []
+
+
+def replica(name: str, args: str, tag: str = "v0.22.1") -> str:
+    return (
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{app: qwen}}}}\nspec:\n  containers:\n"
+        f"    - name: vllm\n      image: vllm/vllm-openai:{tag}\n      args: [--model=Qwen/Qwen3-8B{args}]\n---\n"
+    )
+
+
+SERVICE = (
+    "apiVersion: v1\nkind: Service\nmetadata: {name: qwen}\nspec: {selector: {app: qwen}, ports: [{port: 8000}]}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (replica("a", ""), replica("b", ""), []),
+        (replica("a", ""), replica("b", ", --kv-cache-dtype=fp8"), ["warning"]),
+        (replica("a", ""), replica("b", ", --kv-cache-dtype=auto"), []),
+        (replica("a", ", --revision=abc"), replica("b", ", --revision=abd"), ["warning"]),
+        (replica("a", ""), replica("b", "", "v0.24.0"), ["warning"]),
+        (replica("a", ""), replica("b", "", "latest"), []),
+        (replica("a", ", --max-num-seqs=4"), replica("b", ", --max-num-seqs=8"), []),
+    ],
+)
+def test_servers_behind_a_service_are_the_same(one: str, other: str, expected: list[str]) -> None:
+    assert said("replica-identity", {"pods.yaml": one + other + SERVICE}) == expected
