@@ -8,12 +8,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kvlint.facts import Fact, Unknown, Value, Written
 from kvlint.globs import names_server
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.source import Span, Text
 from kvlint.tree import List, Map, Node, Scalar, step
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kvlint.pipeline import Evaluation
     from kvlint.subjects import ServerGroup
 
-_STEP = re.compile(
+_STEP = regex(
     r"\.?(?P<key>[^.\[\]]+)|\[(?P<index>-?[0-9]+)\]|\[\"(?P<quoted>[^\"]*)\"\]"
     r"|\[(?P<field>[^=\[\]\"]+)=(?P<value>[^\[\]]*)\]"
 )

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kvlint.patterns import regex
 from kvlint.records import dataclass, field, replace
 from kvlint.source import Source, Span, Text
 
@@ -24,19 +25,17 @@ if TYPE_CHECKING:
     from kvlint.subjects import Process
     from kvlint.tree import Node
 
-_DIRECTIVE = re.compile(r"kvlint:\s*(?P<body>.*?)\s*(?:-->|\*/)?\s*$", re.DOTALL)
-_IGNORE = re.compile(r"ignore\s*\[(?P<rules>[^\]]*)\](?P<rest>.*)", re.DOTALL)
-_DERIVED = re.compile(
-    r"derived\s+(?P<relation><=\s*)?(?P<quantity>[a-z_]+)\s+of\s+(?P<server>\S+)(?P<rest>.*)", re.DOTALL
-)
-_PIN = re.compile(r"pin\b(?P<rest>.*)", re.DOTALL)
-_UNTIL = re.compile(r"\buntil=(\S+)")
-_EMBEDDED = re.compile(
+_DIRECTIVE = regex(r"kvlint:\s*(?P<body>.*?)\s*(?:-->|\*/)?\s*$", re.DOTALL)
+_IGNORE = regex(r"ignore\s*\[(?P<rules>[^\]]*)\](?P<rest>.*)", re.DOTALL)
+_DERIVED = regex(r"derived\s+(?P<relation><=\s*)?(?P<quantity>[a-z_]+)\s+of\s+(?P<server>\S+)(?P<rest>.*)", re.DOTALL)
+_PIN = regex(r"pin\b(?P<rest>.*)", re.DOTALL)
+_UNTIL = regex(r"\buntil=(\S+)")
+_EMBEDDED = regex(
     r"(?:^|(?<=[ \t;]))(?P<comment>#[^\r\n]*?kvlint:[^\r\n]*|<!--(?:(?!-->)[\s\S])*?kvlint:(?:(?!-->)[\s\S])*?-->)",
     re.MULTILINE,
 )
-_REST = re.compile(r"[^\r\n]*")
-_SETTING = re.compile(r"(?P<name>[a-z_]+)=(?P<value>\S+)")
+_REST = regex(r"[^\r\n]*")
+_SETTING = regex(r"(?P<name>[a-z_]+)=(?P<value>\S+)")
 
 
 @dataclass(frozen=True, slots=True)

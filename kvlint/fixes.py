@@ -6,13 +6,13 @@ The rounds are made in memory: every round judges the project with the changes s
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import unified_diff
 from pathlib import Path
 
 from kvlint.diagnostics import Diagnostic, Edit, Fix, Report
 from kvlint.files import Overlay, Unreadable, decode, encode_like, replace_file
+from kvlint.patterns import regex
 from kvlint.pipeline import Options, check
 from kvlint.project import Project
 from kvlint.records import dataclass, field
@@ -22,8 +22,8 @@ MAX_ROUNDS = 8
 
 # What means the same in every quoting and escaping that a file may have; a fix that needs anything else is not applied.
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,=-")
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_UNSAFE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_LINE = regex(r"[^\n]*\n|[^\n]+")
+_UNSAFE = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 @dataclass(slots=True)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 from kvlint.facts import Range
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.source import Text
 from kvlint.units import UNITS
 
-_NUMBER = re.compile(r"(?P<sign>-?)(?P<digits>[0-9][0-9_,]*(?:\.[0-9]+)?)(?P<gap>\s*)(?P<unit>KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB|Ki|Mi|Gi|Ti|%)?")
+_NUMBER = regex(
+    r"(?P<sign>-?)(?P<digits>[0-9][0-9_,]*(?:\.[0-9]+)?)(?P<gap>\s*)(?P<unit>KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB|Ki|Mi|Gi|Ti|%)?"
+)
 # Kubernetes spells binary units without the B.
 SHORT = {"Ki": UNITS["KiB"], "Mi": UNITS["MiB"], "Gi": UNITS["GiB"], "Ti": UNITS["TiB"]}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from kvlint.addresses import Found, resolve, server_named, value_of
 from kvlint.directives import Directive
 from kvlint.facts import Fact, Range, Unknown, Value
 from kvlint.literals import Literal
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.sizing.server import DERIVED
 from kvlint.source import Source, Span, Text
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kvlint.parsing import Parsed
     from kvlint.pipeline import Evaluation
 
-_CLAIM = re.compile(r"\s*(?P<quantity>[a-z_]+)\s+of\s+(?P<server>.+?)\s*")
+_CLAIM = regex(r"\s*(?P<quantity>[a-z_]+)\s+of\s+(?P<server>.+?)\s*")
 
 
 @dataclass(frozen=True, slots=True)

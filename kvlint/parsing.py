@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 from kvlint.source import Source
 
@@ -39,14 +40,14 @@ EXTENSIONS = {
     "lock": "text",
 }
 TEMPLATE_ENDINGS = (".example", ".sample", ".tpl", ".tmpl", ".template", ".in", ".j2", ".jinja", ".dist")
-_NAMES = re.compile(
+_NAMES = regex(
     r"(?P<dockerfile>(?:docker|container)file(?:\..*)?)|(?P<modelfile>modelfile(?:[._-].*)?)|(?P<env>\.?env(?:\..*)?|.*\.env\..*)"
     r"|(?P<shell>\.envrc|\.(?:bash|zsh)(?:rc|env|_profile|_aliases)|\.z?profile)|(?P<makefile>(?:gnu)?makefile(?:\..*)?)"
     r"|(?P<justfile>\.?justfile)|(?P<procfile>procfile(?:\..*)?)|(?P<caddy>caddyfile)",
     re.IGNORECASE,
 )
-_DROP_IN = re.compile(r"(?:.*/)?[^/]+\.(?:service|container)\.d/[^/]+\.conf")
-_SHEBANG = re.compile(r"#!.*?\b(?:nix-shell|(?:ba|da|k|mk|z|a)?sh)\b")
+_DROP_IN = regex(r"(?:.*/)?[^/]+\.(?:service|container)\.d/[^/]+\.conf")
+_SHEBANG = regex(r"#!.*?\b(?:nix-shell|(?:ba|da|k|mk|z|a)?sh)\b")
 
 
 @lru_cache(maxsize=4096)
@@ -78,7 +79,7 @@ class Parsed:
     _comments: list[Comment] | None = None
 
 
-TEMPLATED = re.compile(r"\{\{|\{%")
+TEMPLATED = regex(r"\{\{|\{%")
 
 
 def parse(source: Source) -> Parsed | None:

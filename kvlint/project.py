@@ -16,6 +16,7 @@ from kvlint.config import Config, ConfigError, holds_table, load
 from kvlint.diagnostics import NotUnderstood
 from kvlint.files import Disk, Files, Unreadable, decode
 from kvlint.parsing import Parsed, kind_of, parse
+from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 from kvlint.source import Source, Span
 from kvlint.subjects import Problem
@@ -34,10 +35,10 @@ SEEDS = (
 KEPT_BYTES = 256 * 1024  # context files above this are looked at when a name leads to them, not searched
 
 # A word that starts an engine or a proxy: what makes an unreadable document an error.
-COMMAND = re.compile(
+COMMAND = regex(
     r"\bvllm\b|mlx_lm|llama-server|llama-swap|\bsglang\b|ollama|lmdeploy|trtllm|text-generation|litellm|\bmodel_list\b"
 )
-BLANKED = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^}]*\}", re.DOTALL)
+BLANKED = regex(r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^}]*\}", re.DOTALL)
 
 
 @dataclass(eq=False, slots=True)

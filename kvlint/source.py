@@ -6,13 +6,13 @@ worked out only when a report needs them, 1-based as people count.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable
 
+from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 
-_LINE_BREAK = re.compile(r"\r\n|\n|\r")
+_LINE_BREAK = regex(r"\r\n|\n|\r")
 
 
 @dataclass(eq=False, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from kvlint.patterns import regex
+
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
 
 BINARY = {"KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": TIB}
@@ -29,8 +31,8 @@ QUANTITY_SUFFIXES = {
     "Pi": Fraction(2**50),
 }
 
-_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
-_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:([eE][+-]?[0-9]+)|([A-Za-z]*))")
+_SIZE = regex(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+_QUANTITY = regex(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:([eE][+-]?[0-9]+)|([A-Za-z]*))")
 
 
 def parse_size(text: str) -> int | None:

@@ -11,16 +11,15 @@ from typing import Any, Union
 from kvlint.admission import system
 from kvlint.command import CommandLine
 from kvlint.engines.options import ENGINES, options
+from kvlint.patterns import regex
 from kvlint.source import HOLE, Span, Text
 from kvlint.tree import List, Map, Node, Opaque, Scalar
 
 Spelled = Union[str, Sequence[str]]
 
 # Flags that are worth asking whose they are: every engine's list has some of them, an exporter's or a proxy's has none.
-_TELLING = re.compile(
-    r"--?(?:.*(?:model|ctx|context|gpu|parallel|quant|kv-|kv_|num-seq|batch|mem-fraction|prompt).*|ngl)"
-)
-_FLAG = re.compile(r"--?[A-Za-z][\w.-]*")
+_TELLING = regex(r"--?(?:.*(?:model|ctx|context|gpu|parallel|quant|kv-|kv_|num-seq|batch|mem-fraction|prompt).*|ngl)")
+_FLAG = regex(r"--?[A-Za-z][\w.-]*")
 LEAST_TELLING = 2
 # Engines that run in containers: those of Apple's MLX do not, and have many of vLLM's flags.
 _CONTAINED = tuple(name for name in ENGINES if "mlx" not in name)

@@ -13,6 +13,7 @@ from kvlint.command import Opening
 from kvlint.facts import Fact, Unknown, Value, Written
 from kvlint.formats import shell
 from kvlint.formats.shell import Assumption
+from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass, field
 from kvlint.source import Span, Text
@@ -20,8 +21,8 @@ from kvlint.subjects import Process, Site
 from kvlint.tree import List, Map, Node, Opaque, Scalar
 from kvlint.units import parse_compose_size
 
-_FILE = re.compile(r"(?:docker-)?compose(?:[._-][^/]*)?\.ya?ml|.*\.compose\.ya?ml|stack\.ya?ml", re.IGNORECASE)
-_PORT = re.compile(r"(?:(?P<ip>[^:]*|\[[^\]]*\]):)?(?P<host>\d+):(?P<container>\d+)(?:/\w+)?")
+_FILE = regex(r"(?:docker-)?compose(?:[._-][^/]*)?\.ya?ml|.*\.compose\.ya?ml|stack\.ya?ml", re.IGNORECASE)
+_PORT = regex(r"(?:(?P<ip>[^:]*|\[[^\]]*\]):)?(?P<host>\d+):(?P<container>\d+)(?:/\w+)?")
 MAX_EXTENDS = 8
 
 

@@ -12,13 +12,14 @@ from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.cluster import Cluster, namespace, unit
 from kvlint.formats import yaml
 from kvlint.formats.shell_text import NOWHERE, Slicer
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.source import HOLE, Source, Span, Text
 from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 
 MAX_CHARACTERS = 1 << 20
 MAX_NODES = 20_000
-_FILE = re.compile(r"^\s*[\"']?(?:models|model_list|applications|llm_configs)[\"']?\s*:", re.MULTILINE)
+_FILE = regex(r"^\s*[\"']?(?:models|model_list|applications|llm_configs)[\"']?\s*:", re.MULTILINE)
 
 
 def documents(text: Text) -> list[Node]:

@@ -15,12 +15,13 @@ from kvlint.carriers.cluster import Cluster, group, unit
 from kvlint.carriers.kubernetes import pods_of
 from kvlint.carriers.pods import count_of, processes
 from kvlint.facts import Default, Fact, Value, Written
+from kvlint.patterns import regex
 from kvlint.source import Span
 from kvlint.subjects import Admission, Endpoint, Process
 from kvlint.tree import List, Map, Node, Scalar
 
 ANNOTATIONS = "autoscaling.knative.dev/"
-_REQUESTS = re.compile(r"num_requests_(?:waiting|running)|running_requests|requests_in_flight|inflight", re.IGNORECASE)
+_REQUESTS = regex(r"num_requests_(?:waiting|running)|running_requests|requests_in_flight|inflight", re.IGNORECASE)
 
 
 def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:

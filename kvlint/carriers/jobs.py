@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from kvlint.carriers.base import Finding, Item
@@ -10,6 +9,7 @@ from kvlint.carriers.launch import Launch, of_script
 from kvlint.carriers.pods import count_of
 from kvlint.facts import Fact, Value, Written
 from kvlint.formats import shell
+from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass
 from kvlint.source import Text
@@ -17,7 +17,7 @@ from kvlint.subjects import Process, Product, Site
 from kvlint.tree import List, Map, Node, Scalar
 from kvlint.units import parse_size
 
-_ACCELERATOR = re.compile(r"(?P<name>[A-Za-z][\w.-]*)(?::(?P<memory>\d+GB?(?:\.\.)?))?(?::(?P<count>\d+))?")
+_ACCELERATOR = regex(r"(?P<name>[A-Za-z][\w.-]*)(?::(?P<memory>\d+GB?(?:\.\.)?))?(?::(?P<count>\d+))?")
 # What each platform sets to the number of devices of a node.
 GPU_VARIABLES = {"dstack": "DSTACK_GPUS_NUM", "skypilot": "SKYPILOT_NUM_GPUS_PER_NODE"}
 

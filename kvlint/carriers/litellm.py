@@ -6,7 +6,6 @@ Facts: litellm==1.110.2 (data/admission.toml).  A rate becomes a limit of reques
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,13 +16,14 @@ from kvlint.carriers.base import Finding, Item, directory, is_number
 from kvlint.carriers.cluster import Cluster, unit
 from kvlint.carriers.pods import count_of
 from kvlint.facts import Default, Fact, Unknown, Value, Written, quantity
+from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass, field
 from kvlint.source import Text
 from kvlint.subjects import Admission, Endpoint, Problem, Promise
 from kvlint.tree import Entry, List, Map, Node, Scalar
 
-_LIMIT = re.compile(
+_LIMIT = regex(
     r"concurren|inflight|parallel|maxrequests|contextwindow|contextlength|contextsize|maxcontext|maxmodellen"
     r"|max(?:input|output)tokens"
 )

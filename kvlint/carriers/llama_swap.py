@@ -15,13 +15,14 @@ from kvlint.carriers.launch import Launch, Scripts, launches, no_scripts
 from kvlint.carriers.scripts import Files
 from kvlint.facts import Default, Fact, Unknown, Value, Written
 from kvlint.formats import shell
+from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass, field
 from kvlint.source import Text
 from kvlint.subjects import Admission, Problem, Process, Promise, Site
 from kvlint.tree import Map, Opaque, Scalar
 
-_MACRO = re.compile(r"\$\{([A-Za-z0-9_.-]+)\}")
+_MACRO = regex(r"\$\{([A-Za-z0-9_.-]+)\}")
 MAX_EXPANSIONS = 64
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from kvlint.carriers.base import Finding, Item, directory
 from kvlint.command import CommandLine, Opening
+from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.source import Source, Text
 from kvlint.subjects import Process, Site
 
 # ollama/ollama parser/parser.go: instructions in any case, values in triple quotes over several lines
-_INSTRUCTION = re.compile(r"[ \t]*(?P<name>[A-Za-z]+)[ \t]+(?P<value>\S.*?)[ \t]*\r?$")
-_PARAMETER = re.compile(r"(?P<key>\S+)[ \t]+(?P<value>\S.*)")
+_INSTRUCTION = regex(r"[ \t]*(?P<name>[A-Za-z]+)[ \t]+(?P<value>\S.*?)[ \t]*\r?$")
+_PARAMETER = regex(r"(?P<key>\S+)[ \t]+(?P<value>\S.*)")
 
 
 class Modelfile:

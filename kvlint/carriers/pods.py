@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from kvlint.carriers.launch import SCRIPT_ENDINGS, Launch, Scripts, launches
 from kvlint.command import Opening
 from kvlint.facts import Assumed, Fact, Unknown, Value, Written, quantity
 from kvlint.formats.shell import invocation, kubelet_expand
+from kvlint.patterns import regex
 from kvlint.records import dataclass, field, replace
 from kvlint.source import HOLE, Span, Text
 from kvlint.subjects import Process, Product, Site
@@ -40,7 +40,7 @@ PRODUCT_LABELS = (
 )
 MEMORY_LABELS = ("nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory", "amd.com/gpu.vram")
 # `${X}` where no shell runs: envsubst or a GitOps controller fills it in before the file is applied.
-_UNRENDERED = re.compile(r"(?<!\$)\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?[-=?+][^{}]*)?\}")
+_UNRENDERED = regex(r"(?<!\$)\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?[-=?+][^{}]*)?\}")
 _REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 
 

@@ -14,18 +14,19 @@ from kvlint.carriers.wrappers_options import Scan, Table, scan, table
 from kvlint.command import CommandLine, Opening, Pin, Wrapper
 from kvlint.formats.shell import Script, commands, invocation, program_name, split
 from kvlint.formats.shell_text import where
+from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Span, Text
 
 MOST_WRAPPERS = 16
 _NO_ENV: Mapping[str, Text] = MappingProxyType({})
-_ASSIGN = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=", re.ASCII)
-_PYTHON = re.compile(r"(?:python|pypy)[0-9.]*t?")
-_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?<!\.gguf)(?<!\.bin)", re.ASCII)
-_TRANSPORT = re.compile(r"(?:docker|oras|library)://")
-_PINNED = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*===?\s*([^\s,;*]+)\s*(?:;.*)?", re.ASCII)
-_TOOL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?(?:(?:==|@)(.+))?", re.ASCII)
-_HATCH = re.compile(r"[\w.+-]+:(?=.)")
+_ASSIGN = regex(r"([A-Za-z_][A-Za-z0-9_]*)=", re.ASCII)
+_PYTHON = regex(r"(?:python|pypy)[0-9.]*t?")
+_MODULE = regex(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?<!\.gguf)(?<!\.bin)", re.ASCII)
+_TRANSPORT = regex(r"(?:docker|oras|library)://")
+_PINNED = regex(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*===?\s*([^\s,;*]+)\s*(?:;.*)?", re.ASCII)
+_TOOL = regex(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?(?:(?:==|@)(.+))?", re.ASCII)
+_HATCH = regex(r"[\w.+-]+:(?=.)")
 _INSTALLERS = frozenset({"pip", "pip3"})
 
 

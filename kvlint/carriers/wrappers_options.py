@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -11,11 +10,12 @@ from typing import Any
 
 from kvlint.command import Opening
 from kvlint.formats.shell_text import where
+from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Text
 
 _COMPILED = Path(__file__).parents[1] / "_data" / "wrappers.json"
-_NUMBER = re.compile(r"-\d+")
+_NUMBER = regex(r"-\d+")
 _STOPS = frozenset({"--help", "--version"})
 
 

@@ -18,16 +18,17 @@ from kvlint.carriers.scripts import Files
 from kvlint.formats.shell import Script, program_name
 from kvlint.formats.shell_text import where
 from kvlint.parsing import kind_of
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.source import Source, Text
 from kvlint.subjects import Process, Site
 from kvlint.tree import Map
 
 _SHAPES = {
-    "plist": re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE plist[^>]*>\s*)?<plist\b"),
-    "systemd": re.compile(r"[\s\S]*?^\[(?:Unit|Service|Container)\][ \t]*$", re.MULTILINE),
-    "shell": re.compile(r"#!.*\b(?:ba|da|k|z)?sh\b"),
-    "yaml": re.compile(r"[\s\S]*?^(?:apiVersion|services|models|model_list)[ \t]*:", re.MULTILINE),
+    "plist": regex(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE plist[^>]*>\s*)?<plist\b"),
+    "systemd": regex(r"[\s\S]*?^\[(?:Unit|Service|Container)\][ \t]*$", re.MULTILINE),
+    "shell": regex(r"#!.*\b(?:ba|da|k|z)?sh\b"),
+    "yaml": regex(r"[\s\S]*?^(?:apiVersion|services|models|model_list)[ \t]*:", re.MULTILINE),
 }
 
 

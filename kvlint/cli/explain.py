@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import click
 
 from kvlint.cli import _common
+from kvlint.patterns import regex
 
-_PLACE = re.compile(r"(?P<path>.+?)(?::(?P<line>[0-9]+))?")
+_PLACE = regex(r"(?P<path>.+?)(?::(?P<line>[0-9]+))?")
 
 
 @click.command(short_help="Explain a rule, or prove the numbers of the server at PATH[:LINE].")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kvlint import engines
 from kvlint.facts import Fact, Written
+from kvlint.patterns import regex
 from kvlint.source import Source, Text
 from kvlint.subjects import Process, VersionClaim
 
@@ -23,7 +24,7 @@ REQUIREMENT_FILES = (
     "poetry.lock",
 )
 FLOATING_TAGS = ("latest", "nightly", "main", "stable", "edge", "dev", "")
-_TAG = re.compile(
+_TAG = regex(
     r"v?(?P<release>[0-9]+(?:\.[0-9]+)*(?:\.?post[0-9]+|rc[0-9]+)?|b[0-9]+)(?:[-_+].*)?"
     r"|[a-z][a-z0-9.]*(?:[-_][a-z0-9.]+)*?[-_](?P<build>b[0-9]{3,6})"
 )

@@ -17,6 +17,7 @@ from kvlint.engines.base import World
 from kvlint.engines.fields import Convert, Fields
 from kvlint.engines.options import Option, options
 from kvlint.facts import Default, Fact, Unknown, Value, Written
+from kvlint.patterns import regex
 from kvlint.source import Text
 from kvlint.subjects import Problem
 
@@ -25,7 +26,7 @@ PREFIX, NEGATIVE = "LLAMA_ARG_", "LLAMA_ARG_NO_"
 ON, OFF = ("on", "enabled", "true", "1"), ("off", "disabled", "false", "0")
 NUMBERS = ("leading_int", "leading_unsigned")
 SUFFIXES = {"k": 1024, "m": 1024**2}  # what is meant by `32k` of tokens
-_UNIT = re.compile(r"\s*[+-]?\d+(?P<rest>\D.*)", re.DOTALL)
+_UNIT = regex(r"\s*[+-]?\d+(?P<rest>\D.*)", re.DOTALL)
 
 
 class Said:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -16,6 +15,7 @@ from kvlint.engines.options import options
 from kvlint.facts import Assumed, Default, Fact, Range, Unknown, Value, Written
 from kvlint.models.architecture import Architecture
 from kvlint.models.lookup import Model, written_id
+from kvlint.patterns import regex
 from kvlint.sizing import ollama as memory
 from kvlint.sizing.llama_settings import Refusal
 from kvlint.sizing.server import Sizing
@@ -55,8 +55,8 @@ OTHERS = frozenset({
     *("OLLAMA_TMPDIR", "OLLAMA_RUNNERS_DIR", "OLLAMA_MAX_VRAM", "OLLAMA_INTEL_GPU", "OLLAMA_NEW_ENGINE"),
     *("OLLAMA_MULTIUSER_CACHE", "OLLAMA_NEW_ESTIMATES", "OLLAMA_LIBRARY_PATH", "OLLAMA_SKIP_CPU_GENERATE"),
 })  # fmt: skip
-_PORT = re.compile(r"(?:[a-z]+://)?(?:\[[^\]]*\]|[^:/]*)(?::(?P<port>\d+))?/?.*")
-_DIGITS = re.compile(r"(\d+)\s*[A-Za-z].*")
+_PORT = regex(r"(?:[a-z]+://)?(?:\[[^\]]*\]|[^:/]*)(?::(?P<port>\d+))?/?.*")
+_DIGITS = regex(r"(\d+)\s*[A-Za-z].*")
 
 
 class Ollama:

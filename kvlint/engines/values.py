@@ -13,12 +13,14 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from kvlint.patterns import regex
+
 DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_SUFFIXED = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
-_SI = re.compile(r"(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|k|M|G|T)")
-_BARE_SUFFIX = re.compile(r"\b\d+(?:\.\d+)?[kKmMgGtT]\b")
-_QUOTED = re.compile(r'("(?:[^"\\]|\\.)*")')
+_SUFFIXED = regex(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
+_SI = regex(r"(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|k|M|G|T)")
+_BARE_SUFFIX = regex(r"\b\d+(?:\.\d+)?[kKmMgGtT]\b")
+_QUOTED = regex(r'("(?:[^"\\]|\\.)*")')
 _LONGEST = 4096
 _DEEPEST = 64
 
@@ -269,8 +271,8 @@ def rust_bool(text: str) -> bool:
     return text == "true"
 
 
-_STOI = re.compile(r"\s*([+-]?\d+)", re.ASCII)
-_STOF = re.compile(r"\s*([+-]?(?:inf(?:inity)?|nan|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))", re.ASCII | re.IGNORECASE)
+_STOI = regex(r"\s*([+-]?\d+)", re.ASCII)
+_STOF = regex(r"\s*([+-]?(?:inf(?:inity)?|nan|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))", re.ASCII | re.IGNORECASE)
 
 
 def leading_int(text: str) -> int:

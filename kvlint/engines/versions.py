@@ -6,13 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 
 Key = tuple[tuple[int, ...], int, int]  # release numbers, stage (-1 before, 0 release, 1 after), number of the stage
 
-_VERSION = re.compile(r"v?(\d+(?:\.\d+)*)(?:[.\-_]?(a|b|rc|dev|post)[.\-]?(\d*))?", re.IGNORECASE)
-_BUILD = re.compile(r"(?:^|[-_/])b(\d{3,6})(?:$|[-_.])")
-_CLAUSE = re.compile(r"(~=|==|!=|<=|>=|<|>|===)\s*([^\s,]+)")
+_VERSION = regex(r"v?(\d+(?:\.\d+)*)(?:[.\-_]?(a|b|rc|dev|post)[.\-]?(\d*))?", re.IGNORECASE)
+_BUILD = regex(r"(?:^|[-_/])b(\d{3,6})(?:$|[-_.])")
+_CLAUSE = regex(r"(~=|==|!=|<=|>=|<|>|===)\s*([^\s,]+)")
 _ANY = {"", "latest", "nightly", "main", "master", "stable", "edge", "dev", "*"}
 
 

@@ -11,18 +11,19 @@ from collections.abc import Callable, Iterator
 from kvlint.formats import json
 from kvlint.formats.document import Comment, Unreadable, is_directive
 from kvlint.formats.spelling import Cutter, Run, spell
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.source import Source, Span, Text
 from kvlint.tree import List, Scalar
 
-_LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
-_ESCAPE = re.compile(r"[ \t]*#[ \t]*escape[ \t]*=[ \t]*([`\\])[ \t]*$", re.IGNORECASE)
-_DIRECTIVE = re.compile(r"[ \t]*#[ \t]*\w+[ \t]*=")
-_KEYWORD = re.compile(r"[ \t]*([A-Za-z]+)(?:[ \t]+|$)")
-_HEREDOC = re.compile(r"<<-?[ \t]*([\"']?)([A-Za-z_][\w.-]*)\1")
+_LINE = regex(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
+_ESCAPE = regex(r"[ \t]*#[ \t]*escape[ \t]*=[ \t]*([`\\])[ \t]*$", re.IGNORECASE)
+_DIRECTIVE = regex(r"[ \t]*#[ \t]*\w+[ \t]*=")
+_KEYWORD = regex(r"[ \t]*([A-Za-z]+)(?:[ \t]+|$)")
+_HEREDOC = regex(r"<<-?[ \t]*([\"']?)([A-Za-z_][\w.-]*)\1")
 _WITH_HEREDOC = frozenset({"RUN", "COPY", "ADD"})
-_FLAG = re.compile(r"--[a-z][\w-]*(?:=\S*)?[ \t]+")
-_WORD = re.compile(
+_FLAG = regex(r"--[a-z][\w-]*(?:=\S*)?[ \t]+")
+_WORD = regex(
     r"(?P<blank>[ \t\n]+)|(?P<single>'[^']*')|(?P<double>\"[^\"\\]*(?:\\.[^\"\\]*)*\")|(?P<escape>\\.)"
     r"|(?P<run>[^ \t\n'\"\\]+|['\"\\])"
 )

@@ -7,21 +7,21 @@ follows `=` as it stands.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from kvlint.formats.document import Comment, Unreadable, comment_at, is_directive
 from kvlint.formats.spelling import Run, spell
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.source import Source, Span, Text
 
-_LINE = re.compile(r"[^\r\n]*")
-_NAME = re.compile(r"[ \t]*(?:export[ \t]+)?(?P<name>[^\s=#:'\"][^\s=#'\"]*)[ \t]*(?P<equals>=)?")
-_QUOTED = re.compile(r"[ \t]*(?:'(?P<single>[^']*)'|\"(?P<double>[^\"\\]*(?:\\[\s\S][^\"\\]*)*)\")")
-_REMARK = re.compile(r"[ \t]#")
-_PART = re.compile(r"(?P<escape>\\(?:\r\n|[\s\S]))|(?P<run>[^\\]+|\\)")
+_LINE = regex(r"[^\r\n]*")
+_NAME = regex(r"[ \t]*(?:export[ \t]+)?(?P<name>[^\s=#:'\"][^\s=#'\"]*)[ \t]*(?P<equals>=)?")
+_QUOTED = regex(r"[ \t]*(?:'(?P<single>[^']*)'|\"(?P<double>[^\"\\]*(?:\\[\s\S][^\"\\]*)*)\")")
+_REMARK = regex(r"[ \t]#")
+_PART = regex(r"(?P<escape>\\(?:\r\n|[\s\S]))|(?P<run>[^\\]+|\\)")
 _DOUBLE = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "$"}
-_SYSTEMD = re.compile(
+_SYSTEMD = regex(
     r"(?P<single>'[^']*')|(?P<double>\"[^\"\\]*(?:\\[\s\S][^\"\\]*)*\")|(?P<escape>\\(?:\r\n|[\s\S]))|(?P<run>[^'\"\\\r\n]+|['\"\\])"
 )
 

@@ -6,29 +6,29 @@ a comment, or blank lines where a comment would end a block scalar.  What each a
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 
+from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Source
 
 REASON = "a template fills this in"
 SUPPLY = "render the template and check the result"
 
-_ACTION = re.compile(r"\{\{|(?<!\$)\{[%#]")
-_INSIDE = re.compile(r'"(?:[^"\\\n]|\\.)*"|`[^`]*`|\'(?:[^\'\\\n]|\\.)*\'|\}\}')
+_ACTION = regex(r"\{\{|(?<!\$)\{[%#]")
+_INSIDE = regex(r'"(?:[^"\\\n]|\\.)*"|`[^`]*`|\'(?:[^\'\\\n]|\\.)*\'|\}\}')
 _LONGEST = 4096
-_WORD = re.compile(r"[-~+\s]*(/\*|\$[\w.]*(?:\s*,\s*\$\w+)?\s*:?=(?!=)|\w+)?")
-_STRUCTURE = re.compile(r"\b(?:to_?(?:nice_)?(?:Yaml|Json|Toml|yaml|json)(?:Pretty)?|include|template|tpl|n?indent)\b")
-_INDENT = re.compile(r"\b(n?)indent\s*\(?\s*(\d{1,3})\b")
+_WORD = regex(r"[-~+\s]*(/\*|\$[\w.]*(?:\s*,\s*\$\w+)?\s*:?=(?!=)|\w+)?")
+_STRUCTURE = regex(r"\b(?:to_?(?:nice_)?(?:Yaml|Json|Toml|yaml|json)(?:Pretty)?|include|template|tpl|n?indent)\b")
+_INDENT = regex(r"\b(n?)indent\s*\(?\s*(\d{1,3})\b")
 _CLOSER = {"{{": "}}", "{%": "%}", "{#": "#}"}
 _OPENERS = frozenset({"if", "with", "range", "define", "block", "for", "macro", "filter", "call", "raw", "autoescape"})
 _CLOSERS = frozenset({"end"} | {f"end{word}" for word in _OPENERS})
 _SILENT = frozenset({"/*", "set", "do", "import", "from", "extends", "break", "continue"})
-_HEADER = re.compile(r"(?:^|[ \t:-])[|>](?:[1-9][-+]?|[-+][1-9]?)?[ \t]*(?:#.*)?$")
-_REST = re.compile(r"[ \t]*(?:$|[ \t]#.*$)")
+_HEADER = regex(r"(?:^|[ \t:-])[|>](?:[1-9][-+]?|[-+][1-9]?)?[ \t]*(?:#.*)?$")
+_REST = regex(r"[ \t]*(?:$|[ \t]#.*$)")
 
 
 @dataclass(slots=True)

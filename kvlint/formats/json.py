@@ -5,20 +5,20 @@ Depth is bounded; nothing is converted: numbers keep their spelling.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from kvlint.formats.document import MAX_DEPTH, Comment, Document, Unreadable, comment_at, is_directive
 from kvlint.formats.spelling import Run, spell
+from kvlint.patterns import regex
 from kvlint.source import Source
 from kvlint.tree import Entry, List, Map, Node, Scalar
 
-_SPACE = re.compile(r"[ \t\r\n\ufeff]+")
-_COMMENT = re.compile(r"//[^\r\n]*|/\*[\s\S]*?\*/")
-_STRING = re.compile(r'"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"')
-_PART = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]+")
-_WORD = re.compile(r"-?[A-Za-z_][\w-]*|[-+]?[\d.][\w.+-]*")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?P<fraction>\.\d+)?(?P<exponent>[eE][-+]?\d+)?")
+_SPACE = regex(r"[ \t\r\n\ufeff]+")
+_COMMENT = regex(r"//[^\r\n]*|/\*[\s\S]*?\*/")
+_STRING = regex(r'"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"')
+_PART = regex(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]+")
+_WORD = regex(r"-?[A-Za-z_][\w-]*|[-+]?[\d.][\w.+-]*")
+_NUMBER = regex(r"-?(?:0|[1-9]\d*)(?P<fraction>\.\d+)?(?P<exponent>[eE][-+]?\d+)?")
 _WORDS = {"true": "bool", "false": "bool", "null": "null", "NaN": "float", "Infinity": "float", "-Infinity": "float"}
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 

@@ -33,6 +33,7 @@ from kvlint.formats.nix_values import (
     kind_of,
     respelt,
 )
+from kvlint.patterns import regex
 from kvlint.source import Span, Text
 from kvlint.tree import Opaque
 
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
     from kvlint.formats.nix_evaluate import Evaluator
 
 _ARITHMETIC = {"+", "-", "*", "/"}
-_SEVERAL = re.compile(r"arg|flag|opt|extra|param|cmd|command", re.IGNORECASE)
+_SEVERAL = regex(r"arg|flag|opt|extra|param|cmd|command", re.IGNORECASE)
 _PACKAGE_SETS = ("pkgs", "nixpkgs")
 _STORE = "a path in the store, named by the hash of its contents"
 _JSON_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_JSON_SPECIAL = re.compile(r'["\\\x00-\x1f]')
+_JSON_SPECIAL = regex(r'["\\\x00-\x1f]')
 
 
 def is_package(value: Outside) -> bool:

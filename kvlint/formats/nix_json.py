@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 from kvlint.formats.nix_coerce import finite, integer, known_string, truth
 from kvlint.formats.nix_values import Attrs, Float, Int, Items, Null, Slot, Str, Stuck, Thunk, Value, done
+from kvlint.patterns import regex
 from kvlint.source import Span, Text
 from kvlint.tree import Opaque
 
 if TYPE_CHECKING:
     from kvlint.formats.nix_evaluate import Evaluator
 
-_SPACE = re.compile(r"[ \t\r\n]*")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<real>(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)")
-_STRING = re.compile(r'"((?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)"')
-_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)|[^\\]+")
+_SPACE = regex(r"[ \t\r\n]*")
+_NUMBER = regex(r"-?(?:0|[1-9][0-9]*)(?P<real>(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)")
+_STRING = regex(r'"((?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)"')
+_ESCAPE = regex(r"\\u([0-9a-fA-F]{4})|\\(.)|[^\\]+")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _DEPTH = 50
 

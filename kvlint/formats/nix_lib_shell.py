@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -27,13 +26,14 @@ from kvlint.formats.nix_values import (
     kind_of,
     one_word,
 )
+from kvlint.patterns import regex
 from kvlint.source import Span, Text
 from kvlint.tree import Opaque
 
 if TYPE_CHECKING:
     from kvlint.formats.nix_evaluate import Evaluator
 
-_SHELL_SAFE = re.compile(r"[A-Za-z0-9,._+:@%/-]+\Z")
+_SHELL_SAFE = regex(r"[A-Za-z0-9,._+:@%/-]+\Z")
 
 
 def shell_word(ev: Evaluator, span: Span, thunk: Thunk) -> Text:

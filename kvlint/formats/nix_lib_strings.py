@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -26,13 +25,14 @@ from kvlint.formats.nix_values import (
     hole,
     map_chars,
 )
+from kvlint.patterns import regex
 from kvlint.source import Span, Text
 from kvlint.tree import Opaque
 
 if TYPE_CHECKING:
     from kvlint.formats.nix_evaluate import Evaluator
 
-_WHOLE_NUMBER = re.compile(r"[ \t\n\v\f\r]*(-?[0-9]+)[ \t\n\v\f\r]*\Z")
+_WHOLE_NUMBER = regex(r"[ \t\n\v\f\r]*(-?[0-9]+)[ \t\n\v\f\r]*\Z")
 
 
 def concat_strings(ev: Evaluator, span: Span, items: Thunk) -> Value:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from kvlint.formats.nix_coerce import integer, known_string, to_text
 from kvlint.formats.nix_values import Items, Outside, Path, Run, Splice, Str, Stuck, Thunk, Value, done, failed, hole
+from kvlint.patterns import regex
 from kvlint.source import Span, Text
 from kvlint.tree import Opaque
 
 if TYPE_CHECKING:
     from kvlint.formats.nix_evaluate import Evaluator
 
-_VERSION_PART = re.compile(r"[.-]*([0-9]+|[^0-9.-]+)")
+_VERSION_PART = regex(r"[.-]*([0-9]+|[^0-9.-]+)")
 
 
 def join(ev: Evaluator, span: Span, separator: Text, items: Thunk, *, more: bool = False) -> Text:

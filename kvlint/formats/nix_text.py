@@ -8,17 +8,18 @@ from __future__ import annotations
 import re
 
 from kvlint.formats.nix_syntax import Interpolation, Part
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.source import Piece, Source, Text
 
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
-_QUOTED = re.compile(r"[^\\\r]+|\\(?:\r\n|.)|\r\n?", re.DOTALL)
-_INDENTED = re.compile(
+_QUOTED = regex(r"[^\\\r]+|\\(?:\r\n|.)|\r\n?", re.DOTALL)
+_INDENTED = regex(
     r"(?P<plain>(?:[^$']|\$[^{']|'[^'$])+)|(?P<dollar>''\$|\$)|(?P<quotes>''')|''\\(?P<escape>.)|(?P<quote>')",
     re.DOTALL,
 )
-_OPENING = re.compile(r" *\r?\n")
-_SPACES = re.compile(" *")
+_OPENING = regex(r" *\r?\n")
+_SPACES = regex(" *")
 _NO_LIMIT = 1_000_000
 
 

@@ -10,14 +10,15 @@ from collections.abc import Iterator
 
 from kvlint.formats.document import MAX_DEPTH, Comment, Document, Unreadable, comment_at, is_directive
 from kvlint.formats.spelling import Run, spell
+from kvlint.patterns import regex
 from kvlint.source import Source, Text
 from kvlint.tree import Entry, List, Map, Node, Scalar
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"<!--(?P<comment>[\s\S]*?)-->|(?P<doctype><!DOCTYPE[^>\[]*>)|<!\[CDATA\[(?P<cdata>[\s\S]*?)\]\]>|(?P<instruction><\?[\s\S]*?\?>)"
     r"|</(?P<close>[\w:.-]+)\s*>|<(?P<open>[\w:.-]+)(?:\s+[\w:.-]+\s*=\s*(?:\"[^\"<]*\"|'[^'<]*'))*\s*(?P<empty>/?)>|(?P<text>[^<]+)"
 )
-_PART = re.compile(r"(?P<crlf>\r\n?)|&(?P<entity>#x[0-9A-Fa-f]{1,6}|#[0-9]{1,7}|\w{1,32});|(?P<run>[^&\r]+|&)")
+_PART = regex(r"(?P<crlf>\r\n?)|&(?P<entity>#x[0-9A-Fa-f]{1,6}|#[0-9]{1,7}|\w{1,32});|(?P<run>[^&\r]+|&)")
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _TAGS = {"string": "str", "key": "str", "integer": "int", "real": "float", "date": "str", "data": "str"}
 

@@ -9,26 +9,27 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kvlint.formats.shell_text import Slicer, reached, unknown
+from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 from kvlint.source import Source, Span, Text
 
-_LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
-_PROCESS = re.compile(r"(?P<name>[A-Za-z0-9_-]+):[ \t]*(?P<command>\S.*)")
-_MAKE_SET = re.compile(
+_LINE = regex(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
+_PROCESS = regex(r"(?P<name>[A-Za-z0-9_-]+):[ \t]*(?P<command>\S.*)")
+_MAKE_SET = regex(
     r"(?P<export>export[ \t]+)?(?:override[ \t]+)?(?P<name>[A-Za-z_][\w.-]*)[ \t]*(?P<how>[:?+!]?:?:?=)[ \t]*(?P<value>.*)"
 )
-_MAKE_RULE = re.compile(r"(?P<name>[^\s:#=][^\s:#=]*)[^:=#]*::?(?!=)")
-_MAKE_SPECIFIC = re.compile(r"[^\s:#][^:#=]*:[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)[ \t]*[:?+]?=")
-_MAKE_BRANCH = re.compile(r"(?P<open>ifn?(?:eq|def)\b|define\b)|(?P<close>endif\b|endef\b)")
-_MAKE_USE = re.compile(r"\$(?:\$|\((?P<round>[^()]*(?:\([^()]*\)[^()]*)*)\)|\{(?P<curly>[^{}]*)\}|(?P<single>[^\s$]))")
-_JUST_SET = re.compile(r"(?P<export>export[ \t]+)?(?P<name>[A-Za-z_][\w-]*)[ \t]*:=[ \t]*(?P<value>\S.*)")
-_JUST_RULE = re.compile(r"@?(?P<name>[A-Za-z_][\w-]*)(?P<parameters>(?:[ \t]+[^:\n]*)?):(?!=)")
-_JUST_PARAMETER = re.compile(r"[*+]?\$?(?P<name>[A-Za-z_][\w-]*)(?:=(?P<value>'[^']*'|\"[^\"\\]*\"))?")
-_JUST_USE = re.compile(r"\{\{(?P<inner>(?!\{).*?)\}\}")
-_JUST_TEXT = re.compile(
+_MAKE_RULE = regex(r"(?P<name>[^\s:#=][^\s:#=]*)[^:=#]*::?(?!=)")
+_MAKE_SPECIFIC = regex(r"[^\s:#][^:#=]*:[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)[ \t]*[:?+]?=")
+_MAKE_BRANCH = regex(r"(?P<open>ifn?(?:eq|def)\b|define\b)|(?P<close>endif\b|endef\b)")
+_MAKE_USE = regex(r"\$(?:\$|\((?P<round>[^()]*(?:\([^()]*\)[^()]*)*)\)|\{(?P<curly>[^{}]*)\}|(?P<single>[^\s$]))")
+_JUST_SET = regex(r"(?P<export>export[ \t]+)?(?P<name>[A-Za-z_][\w-]*)[ \t]*:=[ \t]*(?P<value>\S.*)")
+_JUST_RULE = regex(r"@?(?P<name>[A-Za-z_][\w-]*)(?P<parameters>(?:[ \t]+[^:\n]*)?):(?!=)")
+_JUST_PARAMETER = regex(r"[*+]?\$?(?P<name>[A-Za-z_][\w-]*)(?:=(?P<value>'[^']*'|\"[^\"\\]*\"))?")
+_JUST_USE = regex(r"\{\{(?P<inner>(?!\{).*?)\}\}")
+_JUST_TEXT = regex(
     r"(?:env(?:_var_or_default)?\(\s*(?:'[^']*'|\"[^\"]*\")\s*,\s*)?(?P<quoted>'[^']*'|\"[^\"\\]*\")\s*\)?\s*(?:#.*)?"
 )
-_PREFIX = re.compile(r"[ \t]*[@+-]*[ \t]*")
+_PREFIX = regex(r"[ \t]*[@+-]*[ \t]*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,15 @@ import operator
 import re
 from collections.abc import Callable
 
+from kvlint.patterns import regex
+
 Lookup = Callable[[str], "int | None"]
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|\d+)(?!\w)|(?P<name>[A-Za-z_]\w*)|(?P<op>\*\*|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%<>&|^~!?:()]))",
     re.ASCII,
 )
-_CHANGES = re.compile(
-    r"(?:\+\+|--)\s*([A-Za-z_]\w*)|([A-Za-z_]\w*)\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?!=))", re.ASCII
-)
+_CHANGES = regex(r"(?:\+\+|--)\s*([A-Za-z_]\w*)|([A-Za-z_]\w*)\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?!=))", re.ASCII)
 _LONGEST = 400
 _DEEPEST = 8
 _LEVELS: tuple[tuple[str, ...], ...] = (

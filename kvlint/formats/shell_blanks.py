@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from kvlint.formats.shell_cursor import Comment, Cursor
 from kvlint.formats.shell_redirect import here_bodies
+from kvlint.patterns import regex
 
-KEYWORD = re.compile(
+KEYWORD = regex(
     r"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|time|coproc|\[\[|[{}!])(?![^\s;&|<>()])"
 )
 _BLANK = " \t"

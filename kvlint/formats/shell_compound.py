@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 from kvlint.formats.shell_blanks import ahead, blanks, expect
 from kvlint.formats.shell_cursor import Cursor
 from kvlint.formats.shell_redirect import redirect
 from kvlint.formats.shell_tree import Block, Calculation, Case, Group, Here, If, Loop, Node, Word
 from kvlint.formats.shell_words import sum_until_close, word
+from kvlint.patterns import regex
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_IN = re.compile(r"in\b")
-REDIRECT = re.compile(r"(?:\{[A-Za-z_]\w*\}|\d+)?(?:[<>](?!\()|&>)")
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_IN = regex(r"in\b")
+REDIRECT = regex(r"(?:\{[A-Za-z_]\w*\}|\d+)?(?:[<>](?!\()|&>)")
 
 
 def read_if(cursor: Cursor) -> Node:

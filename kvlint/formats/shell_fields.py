@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from kvlint.formats.shell_text import Slicer, joined, spliced
+from kvlint.patterns import regex
 from kvlint.source import Text
 
 BLANKS = " \t\n"
@@ -90,4 +91,4 @@ def _separators(characters: str) -> re.Pattern[str] | None:
     return re.compile("|".join(choices)) if choices else None
 
 
-_USUAL = re.compile(r"[ \t\n]+")
+_USUAL = regex(r"[ \t\n]+")

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 
 from kvlint.formats.shell_expand import Assumption
 from kvlint.formats.shell_text import Slicer, joined, reached, unknown
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.source import Text
 
-_COMPOSE = re.compile(r"\$(?:(?P<escaped>\$)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<brace>\{))")
-_BRACED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(:?[-+?]|\})")
-_KUBELET = re.compile(r"\$(?:\$|\(([^)]{0,200})\))")
+_COMPOSE = regex(r"\$(?:(?P<escaped>\$)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<brace>\{))")
+_BRACED = regex(r"([A-Za-z_][A-Za-z0-9_]*)(:?[-+?]|\})")
+_KUBELET = regex(r"\$(?:\$|\(([^)]{0,200})\))")
 _DEEPEST = 12
 
 

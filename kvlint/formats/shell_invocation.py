@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.source import HOLE, Text
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh"})
 _WITH_VALUE = frozenset({"--init-file", "--rcfile"})
-_CLUSTER = re.compile(r"[-+][A-Za-z]+")
+_CLUSTER = regex(r"[-+][A-Za-z]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from kvlint.formats.shell_blanks import KEYWORD, ahead, blanks
 from kvlint.formats.shell_compound import (
     REDIRECT,
@@ -21,14 +19,15 @@ from kvlint.formats.shell_redirect import here_bodies, redirect
 from kvlint.formats.shell_text import Slicer
 from kvlint.formats.shell_tree import Assign, Block, Chain, Function, Here, Item, Node, Pipeline, Simple, Word
 from kvlint.formats.shell_words import is_sum, process_substitution, word
+from kvlint.patterns import regex
 from kvlint.source import Text
 
 _NOTHING = Block(())
-_FUNCTION = re.compile(r"([^\s;&|<>()$`'\"\\=#]+)[ \t]*\([ \t]*\)")
-_FUNCTION_NAME = re.compile(r"[ \t]*([^\s;&|<>()$`'\"\\]+)[ \t]*(?:\([ \t]*\))?")
-_ASSIGN = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]\n]{0,200})\])?(\+?)=")
-_PORTABLE = re.compile(r"-p\b")
-_KEYED = re.compile(r"\[[^\]\n]{1,200}\]=")
+_FUNCTION = regex(r"([^\s;&|<>()$`'\"\\=#]+)[ \t]*\([ \t]*\)")
+_FUNCTION_NAME = regex(r"[ \t]*([^\s;&|<>()$`'\"\\]+)[ \t]*(?:\([ \t]*\))?")
+_ASSIGN = regex(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]\n]{0,200})\])?(\+?)=")
+_PORTABLE = regex(r"-p\b")
+_KEYED = regex(r"\[[^\]\n]{1,200}\]=")
 _DECLARES = frozenset({"declare", "typeset", "local", "export", "readonly"})
 _CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from kvlint.formats.shell_text import Slicer, joined, made
+from kvlint.patterns import regex
 from kvlint.source import Span, Text
 
-_GLOB = re.compile(r"[*?\[\\]")
-_SLICE = re.compile(r"\s*\(?\s*(-?\d{1,6})\s*\)?\s*(?::\s*(-?\d{1,6})\s*)?")
+_GLOB = regex(r"[*?\[\\]")
+_SLICE = regex(r"\s*\(?\s*(-?\d{1,6})\s*\)?\s*(?::\s*(-?\d{1,6})\s*)?")
 
 
 def apply(operator: str, text: Text, pattern: str, replacement: Text, span: Span | None) -> Text | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from kvlint.formats.shell_cursor import Cursor
 from kvlint.formats.shell_text import joined
 from kvlint.formats.shell_tree import Here, Literal, Word
 from kvlint.formats.shell_words import here_body, process_substitution, word
+from kvlint.patterns import regex
 from kvlint.source import Text
 
-_OPERATOR = re.compile(r"(?:\{[A-Za-z_]\w*\}|(?P<fd>\d+))?(?P<op><<<|<<-|<<|&>>|&>|<>|<&|>&|>>|>\||<|>)")
+_OPERATOR = regex(r"(?:\{[A-Za-z_]\w*\}|(?P<fd>\d+))?(?P<op><<<|<<-|<<|&>>|&>|<>|<&|>&|>>|>\||<|>)")
 
 
 def redirect(cursor: Cursor, heres: list[Here], blanks: Callable[[Cursor], None]) -> Word | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from kvlint.formats.shell_text import Slicer, joined, spliced, unix_lines
+from kvlint.patterns import regex
 from kvlint.source import HOLE, Text
 
-_PLAIN = re.compile(r"""[^\s'"\\]+""")
-_BLANK = re.compile(r"\s+")
-_IN_DOUBLE = re.compile(r'[^"\\]+')
+_PLAIN = regex(r"""[^\s'"\\]+""")
+_BLANK = regex(r"\s+")
+_IN_DOUBLE = regex(r'[^"\\]+')
 
 
 def split(text: Text, *, comment_lines: bool = False) -> list[Text]:

@@ -8,20 +8,21 @@ from enum import Enum
 from kvlint.formats.shell_cursor import Cursor
 from kvlint.formats.shell_text import joined, made, spliced
 from kvlint.formats.shell_tree import Arithmetic, Literal, Parameter, Part, Substitution, Word
+from kvlint.patterns import regex
 from kvlint.source import HOLE, Text
 
 
 class Mode(Enum):
     """Where characters stand: what ends them, and the run of characters that mean nothing there."""
 
-    WORD = re.compile(r"""[^ \t\n;&|<>()'"\\$`]+""")
-    DOUBLE = re.compile(r"""[^"\\$`]+""")
-    OPERAND = re.compile(r"""[^}'"\\$`]+""")
-    PATTERN = re.compile(r"""[^}/'"\\$`]+""")
-    QUOTED_OPERAND = re.compile(r"""[^}"\\$`]+""")
-    QUOTED_PATTERN = re.compile(r"""[^}/"\\$`]+""")
-    HERE = re.compile(r"""[^\\$`]+""")
-    SUM = re.compile(r"""[^()'"\\$`]+""")
+    WORD = regex(r"""[^ \t\n;&|<>()'"\\$`]+""")
+    DOUBLE = regex(r"""[^"\\$`]+""")
+    OPERAND = regex(r"""[^}'"\\$`]+""")
+    PATTERN = regex(r"""[^}/'"\\$`]+""")
+    QUOTED_OPERAND = regex(r"""[^}"\\$`]+""")
+    QUOTED_PATTERN = regex(r"""[^}/"\\$`]+""")
+    HERE = regex(r"""[^\\$`]+""")
+    SUM = regex(r"""[^()'"\\$`]+""")
 
     @property
     def quoted(self) -> bool:
@@ -39,13 +40,13 @@ _ENDS = {
     Mode.SUM: frozenset(")"),
 }
 _ESCAPABLE = {Mode.HERE: "$`\\", Mode.QUOTED_OPERAND: '$`"\\}', Mode.QUOTED_PATTERN: '$`"\\}/'}
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!_-]")
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!_-]")
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!_-]")
+_PLAIN_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!_-]")
 LONGEST_SUBSCRIPT = 200
 LONGEST_SUM = 1000
-_PARENTHESIS = re.compile(r"[()]")
-_OPERATOR = re.compile(r":[-=?+]|[-=?+]|%%?|##?|//?|\^\^?|,,?|@|:")
-_ANSI = re.compile(
+_PARENTHESIS = regex(r"[()]")
+_OPERATOR = regex(r":[-=?+]|[-=?+]|%%?|##?|//?|\^\^?|,,?|@|:")
+_ANSI = regex(
     r"\\(?:x(?P<x>[0-9a-fA-F]{1,2})|u(?P<u>[0-9a-fA-F]{1,4})|U(?P<U>[0-9a-fA-F]{1,8})|(?P<o>[0-7]{1,3})|c(?P<c>.)|(?P<s>.))",
     re.S,
 )

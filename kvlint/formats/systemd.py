@@ -5,17 +5,17 @@ After systemd.syntax(7), systemd.service(5) "Command lines" and systemd.unit(5) 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
 from kvlint.formats.document import Comment, Unreadable, is_directive
 from kvlint.formats.spelling import Cutter, Run, spell
+from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Source, Span, Text
 
-_LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
+_LINE = regex(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
 _BLANKS = " \t\r\n"
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"(?P<blank>[ \t\r\n]+)|(?P<quote>[\"'])|(?P<escape>\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[0-7]{3}|[\s\S]))"
     r"|(?P<run>[^ \t\r\n\"'\\]+|\\)"
 )
@@ -31,10 +31,10 @@ _ESCAPES = {
     '"': '"',
     "'": "'",
 } | {"s": " "}
-_SPECIFIER = re.compile(r"%[a-zA-Z%]")
+_SPECIFIER = regex(r"%[a-zA-Z%]")
 _SPECIFIERS = frozenset("aAbBcCdDEfgGhHiIjJlLmMnNopPqrsStTuUvVwWyY")
-_VARIABLE = re.compile(r"\$\$|\$\{([^}]*)\}")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VARIABLE = regex(r"\$\$|\$\{([^}]*)\}")
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 _PREFIXES = "-@:+!|"
 
 

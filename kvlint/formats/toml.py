@@ -13,6 +13,7 @@ from typing import Union
 
 from kvlint.formats.document import MAX_DEPTH, Comment, Document, Unreadable, comment_at, is_directive
 from kvlint.formats.spelling import Run, spell
+from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 from kvlint.source import Source
 from kvlint.tree import Entry, List, Map, Node, Scalar
@@ -22,25 +23,25 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
-_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
-_BLANK = re.compile(r"(?:[ \t]|\r?\n)+")
-_COMMENT = re.compile(r"#[^\n]*")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_BARE = re.compile(r"[^,\]}#\r\n]*[^,\]}#\s]")
-_STRING = re.compile(
+_PLACE = regex(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+_BLANK = regex(r"(?:[ \t]|\r?\n)+")
+_COMMENT = regex(r"#[^\n]*")
+_BARE_KEY = regex(r"[A-Za-z0-9_-]+")
+_BARE = regex(r"[^,\]}#\r\n]*[^,\]}#\s]")
+_STRING = regex(
     r'"{3}(?P<long>[^"\\]*(?:(?:\\[\s\S]|"(?!""))[^"\\]*)*"{0,2})"{3}'
     r"|'{3}(?P<raw>[^']*(?:'(?!'')[^']*)*'{0,2})'{3}"
     r'|"(?P<basic>[^"\\\n]*(?:\\.[^"\\\n]*)*)"'
     r"|'(?P<literal>[^'\n]*)'"
 )
-_PART = re.compile(
+_PART = regex(
     r"(?P<join>\\[ \t]*\r?\n\s*)|(?P<escape>\\(?:u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|.))"
     r"|(?P<crlf>\r\n)|(?P<run>[^\\\r]+|\r)"
 )
-_LINES = re.compile(r"(?P<crlf>\r\n)|(?P<run>[^\r]+|\r)")
+_LINES = regex(r"(?P<crlf>\r\n)|(?P<run>[^\r]+|\r)")
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x1b", '"': '"', "\\": "\\"}
-_INT = re.compile(r"[+-]?(?:0[xob][\da-fA-F_]+|\d[\d_]*)")
-_FLOAT = re.compile(r"[+-]?(?:inf|nan|\d[\d_]*(?:\.[\d_]+)?(?:[eE][+-]?[\d_]+)?)")
+_INT = regex(r"[+-]?(?:0[xob][\da-fA-F_]+|\d[\d_]*)")
+_FLOAT = regex(r"[+-]?(?:inf|nan|\d[\d_]*(?:\.[\d_]+)?(?:[eE][+-]?[\d_]+)?)")
 
 
 class _Failure(Exception):

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from kvlint.facts import Range
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.units import GIB, MIB
 
 _DATA = Path(__file__).parent.parent / "_data" / "devices.json"
-_MIG = re.compile(r"(?P<base>.+?)-MIG-(?P<profile>[0-9]g\.[0-9]+gb)(?:\.me)?(?:-SHARED)?", re.IGNORECASE)
+_MIG = regex(r"(?P<base>.+?)-MIG-(?P<profile>[0-9]g\.[0-9]+gb)(?:\.me)?(?:-SHARED)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from kvlint.models.architecture import Architecture, Attention, Latent, Layer
 from kvlint.models.families import PLAIN, Family, class_shape, compiled, family_of, text_type, type_of_class
 from kvlint.models.families_attention import draft_count
 from kvlint.models.families_fields import Fields, Shape, hidden_size, query_heads, unknown
+from kvlint.patterns import regex
 
 NESTED = ("text_config", "llm_config", "language_config", "llm_cfg")
 
@@ -19,11 +19,11 @@ POSITIONS = (
 )  # fmt: skip
 
 # Words in the name of a field that may change what is cached; and the fields with such a word that do not.
-HINTS = re.compile(
+HINTS = regex(
     r"attn|attention|head|window|layer_type|block|pattern|mamba|ssm|conv|state|linear|lora|latent|indexer|index_|compress|share"
     r"|cross|recur|memor|chunk|sliding|global|local|sparse|kv|loop|encoder|num_.*layers|expand"
 )
-PLAIN_FIELDS = re.compile(
+PLAIN_FIELDS = regex(
     r"num_attention_heads|num_key_value_heads|num_hidden_layers|head_dim|attention_(bias|dropout|multiplier|probs_dropout_prob)"
     r"|attn_(dropout|pdrop|implementation|logit_softcapping)|_attn_implementation.*|output_(attentions|hidden_states)"
     r"|use_cache|cross_attention_hidden_size|add_cross_attention|chunk_size_feed_forward|is_encoder_decoder|tie_encoder_decoder"

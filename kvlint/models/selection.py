@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from kvlint.models.config import NESTED, text_config
+from kvlint.patterns import regex
 
 # Fields that say something of caches, weights, positions or formats; everything else of a configuration is left out.
-KEPT = re.compile(
+KEPT = regex(
     r"model_type|architectures|.*(attention|attn|head|layer|window|rope|position|seq_len|seq_length|max_seq|max_sequence|model_max"
     r"|expert|moe|dtype|vocab|quant|compression|kv|mamba|ssm|conv|state_size|linear|lora|index|compress|share|cross|chunk|block"
     r"|pattern|nextn|mtp|swa|query|n_group|expand|lru|interval|interleave|dense|multi_query|decoder_architecture|hidden_size"
     r"|intermediate|ffn|global|sparse|sliding|tie_word|encoder_decoder|bidirectional|time_step_rank|latent|alibi|type_list).*"
     r"|n_embd|n_head|n_layer|n_layers|n_heads|n_positions|n_ctx|n_inner|d_model|n_groups|use_cla|use_mla|hf_quant_config"
 )
-DROPPED = re.compile(
+DROPPED = regex(
     r".*(dropout|_id|id2label|label2id|_eps|epsilon|initializer|hidden_act|scale|_coef|jitter|layer_norm_type|norm_type|parallel_residual"
     r"|output_attentions|output_hidden|implementation|_loss|multiplier|activation|routing|clip|pdrop|_bias|path|preprocess|slice|init_"
     r"|image|vision|video|audio|mlp_bias|float_tag|topk_method|attn_res|index_n_heads|cross_attention_hidden_size|add_cross_attention"
@@ -24,7 +24,7 @@ DROPPED = re.compile(
 )
 QUANTIZED = ("quantization_config", "compression_config", "quantization", "hf_quant_config")
 UNUSED = ("input_activations", "output_activations", "targets", "producer", "observer_kwargs", "version")
-LAYER = re.compile(r"\.\d+(?=\.|$)")
+LAYER = regex(r"\.\d+(?=\.|$)")
 
 
 def selected(config: Mapping[str, Any]) -> tuple[dict[str, Any], str | None, dict[str, Any]]:

@@ -7,18 +7,18 @@ Besides terminals, logs have readers: a runner takes a line that starts with `::
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from typing import Any
 
+from kvlint.patterns import regex
 from kvlint.ruleset.messages import clean
 from kvlint.source import HOLE
 
 LONGEST = 4000
 ELLIPSIS = "..."
 
-_MARKED = re.compile(r"##(?=\w*\[)")
-_COMMAND = re.compile(r"^( *):(?=:)")
+_MARKED = regex(r"##(?=\w*\[)")
+_COMMAND = regex(r"^( *):(?=:)")
 _XML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from kvlint.diagnostics import SEVERITIES, Diagnostic, Report
+from kvlint.patterns import regex
 from kvlint.reports.escape import line
 from kvlint.reports.summary import counts, gaps, scope
 from kvlint.reports.words import advice, headline, place
@@ -17,9 +18,9 @@ from kvlint.reports.words import advice, headline, place
 # GitHub refuses a step's summary above 1 MiB.
 MAX_BYTES = 900 * 1024
 
-_WORD = re.compile(r"\S+")
+_WORD = regex(r"\S+")
 _STOPS = "),.;:"
-_PLAIN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|-?\d[\d.,]*%?|[=+×÷–—…-]")
+_PLAIN = regex(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|-?\d[\d.,]*%?|[=+×÷–—…-]")
 _MARKS = str.maketrans({"`": r"\x60", "|": r"\x7c"})
 
 

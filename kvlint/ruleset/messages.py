@@ -15,13 +15,13 @@ number onto or across one that it was compared with, or a ratio onto a whole num
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any, Union
 
 from kvlint.facts import Range, Unknown, high, low, nominal
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.ruleset import conditions
 from kvlint.ruleset.conditions import Lookup, Operand
@@ -34,7 +34,7 @@ SCALES: Mapping[str, int] = {**BINARY, **{unit: DECIMAL[unit] for unit in ("kB",
 FORMS = frozenset({*SCALES, "bytes", "percent"})
 LONGEST = 200
 
-_PLACEHOLDER = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")
+_PLACEHOLDER = regex(r"\{([^{}:]*)(?::([^{}]*))?\}")
 _PLAIN = {"\n": r"\n", "\r": r"\r", "\t": r"\t", HOLE: "..."}
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from kvlint.engines.versions import parse
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.ruleset.truth import ORDER
 
-_SCOPE = re.compile(r"([a-z][a-z-]*?)((?:[ ,]*(?:>=|<=|==|<|>)[ ]*[0-9A-Za-z.]+)*)")
-_BOUND = re.compile(r"(>=|<=|==|<|>) *([0-9A-Za-z.]+)")
+_SCOPE = regex(r"([a-z][a-z-]*?)((?:[ ,]*(?:>=|<=|==|<|>)[ ]*[0-9A-Za-z.]+)*)")
+_BOUND = regex(r"(>=|<=|==|<|>) *([0-9A-Za-z.]+)")
 
 
 @dataclass(frozen=True, slots=True)

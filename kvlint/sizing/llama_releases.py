@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from kvlint.facts import Unknown
+from kvlint.patterns import regex
 from kvlint.records import dataclass, fields
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/llama_memory.json"
-_BUILD = re.compile(r"(?:version:\s*|~?b)?(\d{3,6})(?:\b.*)?", re.DOTALL)
-_DATE = re.compile(r"20[23]\d(?:$|[-./]\d\d)")
+_BUILD = regex(r"(?:version:\s*|~?b)?(\d{3,6})(?:\b.*)?", re.DOTALL)
+_DATE = regex(r"20[23]\d(?:$|[-./]\d\d)")
 _MOST = 256
 
 

@@ -7,7 +7,6 @@ allocated the same product).  The rules are data (data/engines/ollama.memory.tom
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from kvlint.facts import Range, Unknown
 from kvlint.models.architecture import Architecture
+from kvlint.patterns import regex
 from kvlint.records import dataclass, replace
 from kvlint.sizing import llama
 from kvlint.sizing.llama_refusals import quantized
@@ -22,7 +22,7 @@ from kvlint.sizing.llama_settings import Model, Outcome, Plan, Refusal
 from kvlint.sizing.llama_shape import shape
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/ollama_memory.json"
-_RELEASE = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:-rc\d+)?")
+_RELEASE = regex(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:-rc\d+)?")
 _WRAP = 1 << 64  # the sum of device memory is unsigned 64-bit arithmetic
 
 Release = tuple[int, int, int]

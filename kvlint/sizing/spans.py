@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Union
 
 from kvlint.facts import Unknown
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 
 TYPE_BYTES = {"bfloat16": 2, "float16": 2, "half": 2, "float32": 4, "float": 4}
-_RELEASE = re.compile(r"v?(\d{1,9}(?:\.\d{1,9}){0,3})(?:[.\-_]?(rc|dev|a|b|alpha|beta|pre|post)\d*)?")
+_RELEASE = regex(r"v?(\d{1,9}(?:\.\d{1,9}){0,3})(?:[.\-_]?(rc|dev|a|b|alpha|beta|pre|post)\d*)?")
 Key = tuple[int, ...]
 
 

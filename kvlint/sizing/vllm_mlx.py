@@ -7,7 +7,6 @@ depends on the release is data (data/engines/vllm-mlx.memory.toml).
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cache
@@ -15,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from kvlint.facts import Unknown
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/vllm-mlx_memory.json"
-_RELEASE = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:\.?(?:rc|dev|post|a|b)\d+)?")
+_RELEASE = regex(r"v?(\d+)\.(\d+)\.(\d+)(?:\.?(?:rc|dev|post|a|b)\d+)?")
 MIB = 1 << 20
 
 Release = tuple[int, int, int]

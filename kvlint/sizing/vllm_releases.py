@@ -7,17 +7,17 @@ A release between two spans could have either value, so a release stands for one
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kvlint.patterns import regex
 from kvlint.records import dataclass, fields
 
 _DATA = Path(__file__).resolve().parents[1] / "_data/vllm_memory.json"
-_RELEASE = re.compile(r"v?(\d+(?:\.\d+){0,3})(?:[.\-_]?(rc|dev|a|b|alpha|beta|pre|post)\d*)?")
+_RELEASE = regex(r"v?(\d+(?:\.\d+){0,3})(?:[.\-_]?(rc|dev|a|b|alpha|beta|pre|post)\d*)?")
 _PHASES = {"post": 0, None: 0}  # everything else comes before the release
 
 

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from kvlint.engines.argparse import Load, Reading
 from kvlint.engines.dialects.common import CLASSIFY, CONSUME, EXTRA, REQUIRED, Sheet, Word, words_of
 from kvlint.engines.options import Option, Options, OptionSet
+from kvlint.patterns import regex
 from kvlint.source import HOLE, Text
 
-_NEGATIVE = re.compile(r"-\d+|-\d*\.\d+")
+_NEGATIVE = regex(r"-\d+|-\d*\.\d+")
 
 
 class Match(NamedTuple):

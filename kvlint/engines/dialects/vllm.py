@@ -16,11 +16,12 @@ from kvlint.engines.dialects.common import AFTER, BEFORE, Sheet, Word, words_of
 from kvlint.engines.dialects.configfile import Entry, Unreadable, entries
 from kvlint.engines.dialects.python import parse
 from kvlint.engines.options import Options, OptionSet
+from kvlint.patterns import regex
 from kvlint.source import HOLE, Text
 
-_MODEL = re.compile(r"--model(=.+|$)", re.DOTALL)
-_SERVED = re.compile(r"--served[-_]model[-_]name(=.+|$)", re.DOTALL)
-_CONFIG = re.compile(r"--config(=.+|$)", re.DOTALL)
+_MODEL = regex(r"--model(=.+|$)", re.DOTALL)
+_SERVED = regex(r"--served[-_]model[-_]name(=.+|$)", re.DOTALL)
+_CONFIG = regex(r"--config(=.+|$)", re.DOTALL)
 _LEVELS = ("0", "1", "2", "3")
 
 

@@ -16,12 +16,13 @@ from kvlint.formats.yaml.graph import Alias, Branch, Leaf, Raw, is_blank
 from kvlint.formats.yaml.nodes import Frame, wrap
 from kvlint.formats.yaml.stream import chunks, is_empty
 from kvlint.formats.yaml.template import Tracker
+from kvlint.patterns import regex
 from kvlint.source import Source
 from kvlint.tree import Opaque
 
 __all__ = ["Comment", "Document", "comments", "documents"]
 
-_LINE = re.compile(r"[^\r\n]*")
+_LINE = regex(r"[^\r\n]*")
 
 
 def documents(source: Source, *, templated: bool = False) -> Iterator[Document]:

@@ -6,7 +6,6 @@ counted here, so that reading the tree later is bounded.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,12 +14,13 @@ import yaml
 from kvlint.formats.document import MAX_DEPTH
 from kvlint.formats.yaml.graph import Alias, Branch, Leaf, Raw, Veiled
 from kvlint.formats.yaml.template import Tracker
+from kvlint.patterns import regex
 
 # How many nodes all aliases of a document together may stand for.
 MAX_ALIASED = 100_000
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\ufeff")
+_FORBIDDEN = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\ufeff")
 
 
 class Failure(Exception):

@@ -6,7 +6,6 @@ such a node is a plain one of `kvlint.tree`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from kvlint.formats.helm import REASON, SUPPLY, Template
 from kvlint.formats.yaml import template as templates
 from kvlint.formats.yaml.graph import Alias, Branch, Leaf, Raw, Veiled, end_of
 from kvlint.formats.yaml.scalars import scalar_text
+from kvlint.patterns import regex
 from kvlint.source import HOLE, Source, Span, Text
 from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 
@@ -24,7 +24,7 @@ _STANDARD = "tag:yaml.org,2002:"
 _TAGS = {_STANDARD + name: name for name in ("str", "int", "float", "bool", "null")}
 # Tags that leave the value what it is: `!` marks a string, the others are Compose's words for how files combine.
 _PLAIN_TAGS = frozenset({"!", "!override", "!reset"})
-_PROPERTIES = re.compile(r"(?:(?:&[^\s,\[\]{}]+|!<[^>]*>|![^\s,\[\]{}]*)(?:\s+(?:#[^\n]*\n)?)*)*")
+_PROPERTIES = regex(r"(?:(?:&[^\s,\[\]{}]+|!<[^>]*>|![^\s,\[\]{}]*)(?:\s+(?:#[^\n]*\n)?)*)*")
 
 
 class Frame:

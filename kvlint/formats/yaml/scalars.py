@@ -6,21 +6,21 @@ value points at the whole token.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from kvlint.formats.spelling import Run, pieces
+from kvlint.patterns import regex
 from kvlint.source import Piece, Source, Span, Text
 
 _BREAK = r"(?:\r\n|[\n\r\x85])"
-_HEADER = re.compile(rf"[|>][^\n\r\x85]*(?:{_BREAK}|\Z)")
-_LINE = re.compile(rf"([^\n\r\x85]*)({_BREAK}|\Z)")
+_HEADER = regex(rf"[|>][^\n\r\x85]*(?:{_BREAK}|\Z)")
+_LINE = regex(rf"([^\n\r\x85]*)({_BREAK}|\Z)")
 _FOLD = rf"(?P<fold>[ \t]*(?:{_BREAK}[ \t]*)+)"
-_BREAKS = re.compile(_BREAK)
+_BREAKS = regex(_BREAK)
 _TOKENS = {
-    "": re.compile(rf"{_FOLD}|(?P<run>[^ \t\n\r\x85]+|[ \t]+)"),
-    "'": re.compile(rf"{_FOLD}|(?P<escape>'')|(?P<run>[^' \t\n\r\x85]+|[ \t]+)"),
-    '"': re.compile(
+    "": regex(rf"{_FOLD}|(?P<run>[^ \t\n\r\x85]+|[ \t]+)"),
+    "'": regex(rf"{_FOLD}|(?P<escape>'')|(?P<run>[^' \t\n\r\x85]+|[ \t]+)"),
+    '"': regex(
         rf"{_FOLD}|(?P<join>\\{_BREAK}(?:[ \t]*{_BREAK})*[ \t]*)"
         r"|(?P<escape>\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.))"
         r"|(?P<run>[^\\ \t\n\r\x85]+|[ \t]+)"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from kvlint.patterns import regex
+
 BREAKS = "\n\r\x85\u2028\u2029"
-_MARKER = re.compile(rf"(?:---|\.\.\.)(?=[ \t{BREAKS}]|\Z)")
-_EMPTY = re.compile(
+_MARKER = regex(rf"(?:---|\.\.\.)(?=[ \t{BREAKS}]|\Z)")
+_EMPTY = regex(
     rf"(?:(?:(?:[ \t]*(?:#[^{BREAKS}]*)?|%[^{BREAKS}]*)[{BREAKS}])*---(?=[ \t{BREAKS}]|\Z))?"
     rf"(?:[ \t{BREAKS}]|#[^{BREAKS}]*)*(?:\.\.\.)?\Z"
 )
