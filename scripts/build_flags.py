@@ -6,7 +6,8 @@
 With `--facts` (the directory of `<engine>.flags.json` as extracted from released packages)
 `data/engines/<engine>.flags.json` is written: one line an option, with the releases in which it stands.
 Then `kvlint/_data/engines/<engine>.json` is compiled from it, from what people wrote by hand in
-`data/engines/<engine>.hand.flags.json`, and from config classes in `<engine>.fields.flags.json`.
+`data/engines/<engine>.hand.flags.json`, from lists of other releases that were read as files in `<engine>.read.flags.json`
+(`order` holds all releases, oldest first), and from config classes in `<engine>.fields.flags.json`.
 Both steps are deterministic.
 """
 
@@ -248,11 +249,11 @@ def compile_engine(engine: str) -> dict[str, Any]:
     """What ships: the extracted options with the hand-written corrections applied, releases as bits of `mask`."""
     source, hand = read(SOURCES / f"{engine}.flags.json"), read(SOURCES / f"{engine}.hand.flags.json")
     releases = list(source["releases"])
-    lists: dict[str, list[dict[str, Any]]] = {release: [] for release in releases}
-    for entry in source["options"]:
-        bare = {key: value for key, value in entry.items() if key != "in"}
-        for release in spread(releases, entry["in"]):
-            lists[release].append(dict(bare))
+    more = read(SOURCES / f"{engine}.read.flags.json")
+    lists: dict[str, list[dict[str, Any]]] = {}
+    for part in (source, more):
+        unfold(part, lists)
+    releases = more.get("order", releases)
     for release, recipe in hand.get("releases", {}).items():
         releases.insert(releases.index(recipe["like"]), release)
         lists[release] = derive(lists, recipe)
@@ -271,6 +272,16 @@ def compile_engine(engine: str) -> dict[str, Any]:
         "environment": masks(releases, environment) if environment else {},
         **{key: hand[key] for key in kept if key in hand},
     }
+
+
+def unfold(source: dict[str, Any], lists: dict[str, list[dict[str, Any]]]) -> None:
+    """Add the options of each release that a source holds."""
+    releases = list(source.get("releases", ()))
+    lists.update({release: [] for release in releases})
+    for entry in source.get("options", ()):
+        bare = {key: value for key, value in entry.items() if key != "in"}
+        for release in spread(releases, entry["in"]):
+            lists[release].append(dict(bare))
 
 
 def entry_defaults(entry: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ DEFAULT_FILES = {
     "vllm-mlx": ("vllm_mlx/cli.py",),
     "sglang": ("sglang/srt/server_args.py", "sglang/srt/arg_groups/**/*.py"),
     "lmdeploy": ("lmdeploy/cli/serve.py", "lmdeploy/cli/utils.py"),
+    "trtllm": ("tensorrt_llm/commands/serve.py",),
 }
 # Config classes that are always built before the server starts, so that their ranges refuse a start.
 CHECKED = ("CacheConfig", "SchedulerConfig", "ParallelConfig", "ModelConfig", "UVAOffloadConfig", "OffloadConfig")
@@ -133,9 +134,22 @@ def declared(tree: Path, patterns: list[str] | tuple[str, ...]) -> dict[str, dic
                     key.arg: literal(key.value) for key in node.keywords if key.arg in ("dest", "nargs", "choices")
                 }
                 found.update({name: facts for name in names if isinstance(name, str)})
+            elif isinstance(node, ast.FunctionDef) and node.name == "serve":
+                found.update(decorated(node))
             elif isinstance(node, ast.ClassDef) and node.name.endswith("FrontendArgs"):
                 found.update({f"--{name.replace('_', '-')}": {} for name, _, _ in annotated(node)})
     return found
+
+
+def decorated(function: ast.FunctionDef) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Spellings given to click's decorators of a command, or to a wrapper around them; `--x/--no-x` are two."""
+    for call in function.decorator_list:
+        name = getattr(call.func, "attr", getattr(call.func, "id", "")) if isinstance(call, ast.Call) else ""
+        if not name.endswith("option") or not isinstance(call, ast.Call):
+            continue
+        for text in (literal(arg) for arg in call.args):
+            if isinstance(text, str) and text.startswith("-"):
+                yield from ((spelling, {}) for spelling in text.split("/"))
 
 
 def literal(node: ast.AST) -> Any:
