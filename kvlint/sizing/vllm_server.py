@@ -230,7 +230,17 @@ class VllmSizing(Sizing):
         """Tokens of an attention block, as the engine sets it."""
         return effective_block_size(self.need("layout"))
 
-    def _cut(self) -> Value[Any]:
+    def least_pool_without_draft(self) -> Value[int] | None:
+        """The smallest pool without the layers that a draft or prediction head adds; None where there are none."""
+        draft = self.server.settings.get("draft")
+        if draft is None or (isinstance(draft, Fact) and not draft.value):
+            return None
+        found = self._cut(drafts=False)
+        if isinstance(found, Fact) and isinstance(found.value, Refusal):
+            return None
+        return least_pool_bytes(found)
+
+    def _cut(self, *, drafts: bool = True) -> Value[Any]:
         server = self.server
         needed: dict[str, Value[Any]] = {
             "architecture": server.architecture,
@@ -242,7 +252,7 @@ class VllmSizing(Sizing):
         optional = {field: server.settings.get(name) for name, field in FIELDS.items()}
         optional |= {name: server.settings.get(name) for name in PLAIN}
         for name, value in optional.items():
-            if value is not None:
+            if value is not None and (drafts or name not in ("draft", "speculative_tokens")):
                 needed.setdefault(name, value)
         for value in needed.values():
             if isinstance(value, Unknown):
