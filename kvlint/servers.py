@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kvlint import engines
 from kvlint.coefficients import Coefficients
+from kvlint.engines import adapters
 from kvlint.engines.base import Engine, Program, World
 from kvlint.engines.claims import claim
 from kvlint.engines.options import options
@@ -81,6 +82,7 @@ def build(
             if isinstance(server.settings.get(setting), Unknown):
                 server.settings[setting] = figure
         worlds.append(server)
+    adapters.attach(worlds, _loader(process, around.project))
     breaks = breaking(worlds)
     if breaks is not None:
         for server in worlds:

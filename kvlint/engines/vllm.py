@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
@@ -12,7 +13,7 @@ from kvlint.engines.base import Program, Settings, World
 from kvlint.engines.fields import Fields, environment
 from kvlint.engines.versions import parse
 from kvlint.engines.vllm_environment import unread
-from kvlint.facts import Assumed, Default, Fact, Unknown, Value, nominal, quantity
+from kvlint.facts import Assumed, Default, Fact, Unknown, Value, Written, nominal, quantity
 from kvlint.models.lookup import Model, written_id
 from kvlint.sizing.server import Sizing
 from kvlint.source import Text
@@ -176,6 +177,26 @@ def _partition(fields: Fields) -> Value[Any] | None:
     return Fact(tuple(int(part) for part in parts), found.origin)
 
 
+def _adapters(fields: Fields) -> Value[Any] | None:
+    """The paths of `--lora-modules name=path`, or of its JSON form."""
+    given = fields.given("lora_modules")
+    if given is None or not all(text.known for text in given.values):
+        return None
+    paths = tuple(path for text in given.values if (path := _adapter_path(text.value)))
+    return Fact(paths, Written(given.values[0].span, given.values[0].via)) if paths else None
+
+
+def _adapter_path(text: str) -> str | None:
+    if not text.startswith("{"):
+        return text.partition("=")[2] or None
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    path = config.get("path") if isinstance(config, dict) else None
+    return path if isinstance(path, str) else None
+
+
 def _thousands(fields: Fields) -> Iterator[Problem]:
     """`32k` is 32,000 and `32K` 32,768 (vllm/utils/argparse_utils.py)."""
     for dest in ("max_model_len", "max_num_batched_tokens"):
@@ -236,6 +257,8 @@ def _plain(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
         "load_time_quantization": vllm_cache.load_time(fields),
         "calculated_scales": fields.written("calculate_kv_scales"),
         "weights_dtype": fields.value("dtype"),
+        "adapters": _adapters(fields),
+        "max_lora_rank": fields.value("max_lora_rank"),
         "tokenizer": fields.written("tokenizer"),
         "chat_template": fields.written("chat_template"),
         "served_names": fields.written("served_model_name", tuple),
