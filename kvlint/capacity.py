@@ -207,10 +207,17 @@ def concurrency(limits: Mapping[str, Value[Any]]) -> Value[Any]:
 
 
 def binding(limits: Mapping[str, Value[Any]]) -> str:
-    """The name of the smallest limit; of several that may be the smallest, all of them; empty where none is known."""
-    if not limits or any(isinstance(value, Unknown) for value in limits.values()):
-        return ""
+    """The name of the smallest limit; of several that may be the smallest, all of them; empty where none is known.
+
+    Fewer state blocks than the batch is wide bind whatever the pool holds: engines refuse or clamp the width for them, while a
+    pool of fewer full windows is oversubscribed by design.
+    """
     facts = {name: value.value for name, value in limits.items() if isinstance(value, Fact)}
+    states, width = facts.get("state blocks"), facts.get("batch width")
+    if states is not None and width is not None and floor(high(states)) < floor(low(width)):
+        return "state blocks"
+    if not limits or len(facts) < len(limits):
+        return ""
     least = min(floor(high(value)) for value in facts.values())
     return " or ".join(name for name, value in facts.items() if floor(low(value)) <= least)
 
