@@ -123,22 +123,62 @@ def local_ports(server: Server) -> set[int]:
     return {listening.value} if isinstance(listening, Fact) else set()
 
 
-@quantity("admitted", unit="requests", formula="Σ over paths of the written limit", source="limits of several paths add up")
+# What counts for each caller bounds nobody's total; what counts in each pod needs no sharing out.
+PER_CALLER = frozenset({"key", "client", "address", "ipStrategy", "requestHeaderName"})
+PER_REPLICA = frozenset({"pod", "replica"})
+
+
+@quantity(
+    "admitted", unit="requests", formula="Σ over paths of the written limit", source="limits of several paths add up"
+)
 def total(**limits: int) -> int:
     return sum(limits.values())
 
 
+@quantity("admitted", unit="requests", formula="limit × copies of the proxy", source="each process counts for itself")
+def multiplied(limit: int, copies: int) -> int:
+    return limit * copies
+
+
+@quantity("admitted", unit="requests", formula="⌈limit ÷ replicas⌉", source="one limit before all replicas of a server")
+def shared(limit: int, replicas: int) -> int:
+    """Requests that reach one replica, if they are spread evenly."""
+    return -(-limit // max(1, replicas))
+
+
 def admitted_to(links: Iterable[Link], *, written: bool = True) -> Value[int] | None:
-    """Requests in flight that reach a server over every proven path; None where a path has no limit (or none that is written)."""
-    fronts = {id(link.hops[-1]): link.hops[-1] for link in links}
+    """Requests in flight that reach one replica of a server over every proven path.
+
+    None where a path has no limit of its total (or none that is written).
+    """
+    fronts = {id(link.hops[-1]): (link.hops[-1], link.group) for link in links}
     limits: dict[str, Value[int]] = {}
-    for number, front in enumerate(fronts.values(), 1):
-        if front.limit is None or (written and not (isinstance(front.limit, Fact) and front.limit.origin.kind == "written")):
+    for number, (front, group) in enumerate(fronts.values(), 1):
+        limit = reaching(front, group)
+        if limit is None or (written and not is_written(front.limit)):
             return None
-        limits[f"limit_{number}"] = front.limit
+        limits[f"limit_{number}"] = limit
     if len(limits) == 1:
         return next(iter(limits.values()))
     return total(**limits) if limits else None
+
+
+def is_written(limit: Value[int] | None) -> bool:
+    """Whether somebody chose a limit: written outright, or worked out from what is."""
+    return isinstance(limit, Fact) and limit.origin.kind in ("written", "derived")
+
+
+def reaching(front: Admission, group: ServerGroup) -> Value[int] | None:
+    """Requests that one front lets through to each replica of a server; None where it bounds no total."""
+    if front.limit is None or front.per in PER_CALLER:
+        return None
+    limit = front.limit
+    copies, replicas = front.settings.get("copies"), group.first.site.replicas
+    if copies is not None and not (isinstance(copies, Fact) and copies.value == 1):
+        limit = multiplied(limit, copies)
+    if front.per in PER_REPLICA or replicas is None or (isinstance(replicas, Fact) and replicas.value <= 1):
+        return limit
+    return shared(limit, replicas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def directory(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def is_number(node: Node) -> bool:
+def is_number(node: Node | None) -> bool:
     """Whether a whole number is written: what a key that reads like a limit would have."""
     return isinstance(node, Scalar) and node.value.isdigit()
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.cluster import Cluster, namespace, unit
+from kvlint.facts import Value
 from kvlint.formats import yaml
 from kvlint.formats.shell_text import NOWHERE, Slicer
 from kvlint.patterns import regex
@@ -94,12 +95,17 @@ class _Inner:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Where an embedded file is served from: its deployment unit, the names and ports of what mounts it."""
+    """Where an embedded file is served from: its deployment unit, the names and ports of what mounts it.
+
+    `copies`: processes that read it, each for itself.  `contained`: in a network of its own.
+    """
 
     path: str
     unit: str
     hosts: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()
+    copies: Value[int] | None = None
+    contained: bool = False
 
 
 def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
@@ -121,9 +127,9 @@ def read(node: Node, around: Around) -> Iterator[Finding]:
     if not isinstance(node, Map):
         return
     if llama_swap.is_config(node):
-        yield from llama_swap.config(node, around.path, around.unit, around.hosts, around.ports)
+        yield from llama_swap.config(node, around)
     elif litellm.is_config(node):
-        yield from litellm.config(node, around.unit, around.hosts, around.ports)
+        yield from litellm.config(node, around)
     elif ray.is_config(node):
         yield from ray.config(node, around.path, around.unit)
 
@@ -135,15 +141,35 @@ def _around(item: Item, cluster: Cluster) -> Around:
     cluster.search(name)
     hosts: list[str] = []
     ports: list[int] = []
+    mounting: list[Item] = []
     for other in cluster.items:
         if not isinstance(other.node, Map) or namespace(other) != namespace(item) or other.node is item.node:
             continue
         if other.node.string("kind") in ("ConfigMap", "Service", "Secret") or not _mentions(other.node, name, 0):
             continue
+        mounting.append(other)
         for host, port in _addresses(other, cluster):
             hosts.append(host)
             ports += [port] if port else []
-    return Around(item.path, unit(item), tuple(dict.fromkeys(hosts)), tuple(dict.fromkeys(ports)))
+    number = _copies(mounting[0]) if len(mounting) == 1 else None
+    return Around(
+        item.path, unit(item), tuple(dict.fromkeys(hosts)), tuple(dict.fromkeys(ports)), number, contained=True
+    )
+
+
+def _copies(item: Item) -> Value[int] | None:
+    """Processes of the workload that mounts a ConfigMap, over all its replicas; None where it does not say."""
+    from kvlint.carriers.kubernetes import pods_of
+    from kvlint.carriers.pods import arguments
+    from kvlint.carriers.served import together, worker_count
+
+    pods = list(pods_of(item))
+    if len(pods) != 1:
+        return None
+    words: list[Text] = []
+    for container in (pods[0].spec.list("containers") or List((), pods[0].place)).maps():
+        words += (word for key in ("command", "args") for word in arguments(container.get(key), {})[0])
+    return together(worker_count(words), pods[0].replicas)
 
 
 def _mentions(node: Node, name: str, depth: int) -> bool:

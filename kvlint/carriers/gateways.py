@@ -21,6 +21,8 @@ from kvlint.subjects import Admission, Endpoint, Process
 from kvlint.tree import List, Map, Node, Scalar
 
 ANNOTATIONS = "autoscaling.knative.dev/"
+_WAITING = regex(r"waiting|queue", re.IGNORECASE)
+_RUNNING = regex(r"running|flight", re.IGNORECASE)
 _REQUESTS = regex(r"num_requests_(?:waiting|running)|running_requests|requests_in_flight|inflight", re.IGNORECASE)
 
 
@@ -48,6 +50,12 @@ def annotated_target(annotations: Map | None) -> dict[str, Value[Any]]:
         value = count_of(node, key, f"a literal {key}")
         if value is not None and (name != "target" or metric in (None, "concurrency")):
             found[name] = value
+    if "target" in found:
+        share = annotations.get(f"{ANNOTATIONS}target-utilization-percentage") if annotations is not None else None
+        known = Fact(
+            system("knative")["utilization_percentage"], Default("knative", (), "target-utilization-percentage")
+        )
+        found["share"] = count_of(share, "utilization", "a literal target-utilization-percentage") or known
     return found
 
 
@@ -115,6 +123,8 @@ def _keda(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
         value = count_of(threshold, "threshold", "a literal threshold")
         if value is not None:
             settings["target"] = value
+        if _WAITING.search(query) and not _RUNNING.search(query):
+            settings["waiting"] = Fact(True, Written(threshold.text.span))
         for key, name in (("minReplicaCount", "min_replicas"), ("maxReplicaCount", "max_replicas")):
             bound = count_of(root.get("spec", key), key, f"a literal {key}")
             if bound is not None:

@@ -11,9 +11,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kvlint.admission import system
+from kvlint.carriers import served
 from kvlint.carriers.arguments import truth
-from kvlint.carriers.base import Finding, Item, directory, is_number
+from kvlint.carriers.base import Finding, Item, is_number
 from kvlint.carriers.cluster import Cluster, unit
+from kvlint.carriers.embedded import Around
 from kvlint.carriers.pods import count_of
 from kvlint.facts import Default, Fact, Unknown, Value, Written, quantity
 from kvlint.patterns import regex
@@ -39,7 +41,7 @@ class LiteLLM:
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         for item in items:
             if isinstance(item.node, Map):
-                yield from config(item.node, f"host {directory(item.path)}")
+                yield from config(item.node, served.around(item.path, project))
 
 
 CARRIER = LiteLLM()
@@ -71,18 +73,17 @@ def is_config(node: Map) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Proxy:
-    unit: str
+    around: Around
     root: Map
     settings: Mapping[str, Value[Any]] = field(default_factory=dict)
     enforced: bool = False
 
 
-def config(root: Map, unit_: str, hosts: tuple[str, ...] = (), ports: tuple[int, ...] = ()) -> Iterator[Finding]:
+def config(root: Map, around: Around) -> Iterator[Finding]:
     """Everything that a proxy's configuration holds, from whatever document it was read."""
     router = root.map("router_settings")
-    proxy = _Proxy(
-        unit_, root, _settings(root, hosts, ports), truth(router.get("enable_pre_call_checks") if router else None)
-    )
+    checked = truth(router.get("enable_pre_call_checks") if router else None)
+    proxy = _Proxy(around, root, _settings(root, around), checked)
     yield from _unread_keys(root)
     for entry in (root.list("model_list") or List((), root.span)).maps():
         found = _deployment(proxy, entry)
@@ -90,12 +91,14 @@ def config(root: Map, unit_: str, hosts: tuple[str, ...] = (), ports: tuple[int,
             yield found
 
 
-def _settings(root: Map, hosts: tuple[str, ...], ports: tuple[int, ...]) -> dict[str, Value[Any]]:
+def _settings(root: Map, around: Around) -> dict[str, Value[Any]]:
     about = system("litellm")
     origin = Default("litellm", (), "--port")
-    found: dict[str, Value[Any]] = {"port": Fact(ports[0] if ports else about["port"], origin)}
-    if hosts:
-        found["hosts"] = Fact(hosts, Written(root.span))
+    found: dict[str, Value[Any]] = {"port": Fact(around.ports[0] if around.ports else about["port"], origin)}
+    if around.hosts:
+        found["hosts"] = Fact(around.hosts, Written(root.span))
+    if around.copies is not None:
+        found["copies"] = around.copies
     general = root.map("general_settings")
     for key, name in (("max_parallel_requests", "key_limit"), ("global_max_parallel_requests", "process_limit")):
         value = count_of(general.get(key) if general is not None else None, key, f"a literal {key}")
@@ -114,6 +117,8 @@ def _deployment(proxy: _Proxy, entry: Map) -> Admission | None:
     if key is not None:
         settings["limit_key"] = Fact(key.value, Written(key.span))
     address = params.text("api_base") or params.text("base_url")
+    if "cache_salt" in (params.map("extra_body") or Map((), entry.span)):
+        settings["salted"] = Fact(True, Written(entry.span))
     target = _endpoint(address, params.text("model"))
     if address is not None and target is None:
         settings["api_base"] = Unknown("api_base", "the address is filled in elsewhere", "a literal api_base")
@@ -122,13 +127,13 @@ def _deployment(proxy: _Proxy, entry: Map) -> Admission | None:
     return Admission(
         id="",
         system="litellm",
-        unit=proxy.unit,
+        unit=proxy.around.unit,
         name=name.value,
         place=name.span,
         limit=limit,
         per="deployment",
         excess="reject",
-        target=target,
+        target=served.reached(target, proxy.around),
         names=(name.value,),
         promises=tuple(_promises(info, keys, proxy.enforced)),
         settings=settings,
@@ -222,7 +227,12 @@ def _unread_keys(root: Map) -> Iterator[Problem]:
 def _unread(section: Map | None, known: list[str], where: str) -> Iterator[Problem]:
     for entry in section or ():
         folded = entry.key.value.lower().replace("_", "").replace("-", "")
-        if entry.key.value in known or not entry.key.text.known or not _LIMIT.search(folded) or not is_number(entry.value):
+        if (
+            entry.key.value in known
+            or not entry.key.text.known
+            or not _LIMIT.search(folded)
+            or not is_number(entry.value)
+        ):
             continue
         yield _unread_key(entry, folded, known, where)
 

@@ -10,18 +10,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kvlint.admission import system
-from kvlint.carriers.base import Finding, Item, directory, is_number
+from kvlint.carriers import served
+from kvlint.carriers.base import Finding, Item, is_number
+from kvlint.carriers.embedded import Around
 from kvlint.carriers.launch import Launch, Scripts, launches, no_scripts
+from kvlint.carriers.llama_swap_schema import refusals, without_port
 from kvlint.carriers.scripts import Files
 from kvlint.facts import Default, Fact, Unknown, Value, Written
 from kvlint.formats import shell
 from kvlint.patterns import regex
 from kvlint.project import Project
-from kvlint.records import dataclass, field
+from kvlint.records import dataclass, field, replace
 from kvlint.source import Text
 from kvlint.subjects import Admission, Problem, Process, Promise, Site
 from kvlint.tree import Map, Opaque, Scalar
 
+_LOCAL = regex(r"http://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):([0-9]+)/?")
 _MACRO = regex(r"\$\{([A-Za-z0-9_.-]+)\}")
 MAX_EXPANSIONS = 64
 
@@ -35,7 +39,7 @@ class LlamaSwap:
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         for item in items:
             if isinstance(item.node, Map):
-                yield from config(item.node, item.path, scripts=Files(project).scripts(item.path))
+                yield from config(item.node, served.around(item.path, project), Files(project).scripts(item.path))
 
 
 CARRIER = LlamaSwap()
@@ -57,21 +61,15 @@ class _Config:
     groups: dict[str, tuple[str, bool]] = field(default_factory=dict)  # model: (group, swaps)
 
 
-def config(
-    root: Map,
-    path: str,
-    unit: str | None = None,
-    hosts: tuple[str, ...] = (),
-    ports: tuple[int, ...] = (),
-    scripts: Scripts = no_scripts,
-) -> Iterator[Finding]:
+def config(root: Map, around: Around, scripts: Scripts = no_scripts) -> Iterator[Finding]:
     """Everything that a llama-swap configuration holds, from whatever format it was read.
 
-    `hosts`, `ports`: how others of the unit reach the proxy, where its carrier knows.  `scripts`: what its commands may run.
+    `around`: how others of the unit reach the proxy, where its carrier knows.  `scripts`: what its commands may run.
     """
-    about = _Config(root, path, dict(_macros(root.map("macros"))), _addresses(root, hosts, ports), scripts)
+    about = _Config(root, around.path, dict(_macros(root.map("macros"))), _addresses(root, around), scripts)
     about.groups = dict(_groups(root))
     yield from _unread_keys(root, system("llama-swap")["top_keys"], "top level")
+    yield from refusals(root)
     port = system("llama-swap")["start_port"]
     start = root.string("startPort")
     if start and start.isdigit():
@@ -80,7 +78,7 @@ def config(
     for entry in sorted(models or (), key=lambda each: each.key.value):
         if not isinstance(entry.value, Map):
             continue
-        yield from _model(about, entry.key, entry.value, unit or f"host {directory(path)}", port)
+        yield from _model(about, entry.key, entry.value, around.unit, port)
         port += _uses_port(about, entry.value)
 
 
@@ -90,14 +88,15 @@ def _uses_port(about: _Config, node: Map) -> bool:
     if not isinstance(command, Scalar) or not command.value:
         return False
     expanded, _ = expand(command.text, {**about.macros, **dict(_macros(node.map("macros")))}, "")
-    return "${PORT}" in expanded.value
+    lines = (line for line in expanded.value.splitlines() if not line.lstrip().startswith("#"))
+    return any("${PORT}" in line for line in lines)
 
 
-def _addresses(root: Map, hosts: tuple[str, ...], ports: tuple[int, ...]) -> dict[str, Value[Any]]:
-    port = ports[0] if ports else system("llama-swap")["listen_port"]
+def _addresses(root: Map, around: Around) -> dict[str, Value[Any]]:
+    port = around.ports[0] if around.ports else system("llama-swap")["listen_port"]
     found: dict[str, Value[Any]] = {"port": Fact(port, Default("llama-swap", (), "--listen"))}
-    if hosts:
-        found["hosts"] = Fact(hosts, Written(root.span))
+    if around.hosts:
+        found["hosts"] = Fact(around.hosts, Written(root.span))
     return found
 
 
@@ -160,6 +159,8 @@ def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iter
             process = Process(site, line)
             yield process
             break
+    if process is not None:
+        yield from _port_refused(about, node, key, process, port)
     limit = _limit(node)
     yield Admission(
         id="",
@@ -173,8 +174,44 @@ def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iter
         target=process,
         names=names,
         promises=tuple(_promises(node)),
-        settings=about.settings,
+        settings={**about.settings, **_upstream(about, node, macros), **_lifetime(about.root, node)},
     )
+
+
+def _port_refused(about: _Config, node: Map, key: Scalar, process: Process, port: int) -> Iterator[Problem]:
+    """Releases before the check gave the port all the same: a command that names it by number ran there."""
+    found = without_port(node, _uses_port(about, node), key.span)
+    if found is None or node.open:
+        return
+    doubt = "older releases of llama-swap run it" if str(port) in (word.value for word in process.line.args) else None
+    yield replace(found, doubt=doubt)
+
+
+def _upstream(about: _Config, node: Map, macros: Mapping[str, Text]) -> dict[str, Value[Any]]:
+    """The literal port on this machine to which requests are sent."""
+    proxy = node.get("proxy")
+    if not isinstance(proxy, Scalar) or not proxy.text.value:
+        return {}
+    address, _ = expand(proxy.text, macros, "")
+    match = _LOCAL.fullmatch(address.value) if address.known else None
+    if match is None:
+        return {}
+    port = address.slice(*match.span(1))
+    return {"upstream_port": Fact(int(port.value), Written(port.span, port.via))}
+
+
+def _lifetime(root: Map, node: Map) -> dict[str, Value[Any]]:
+    """Seconds that an idle model is kept, 0 for ever; and whether several keys are let in."""
+    found: dict[str, Value[Any]] = {}
+    for section, name in ((node, "ttl"), (root, "globalTTL")):
+        seconds = section.get(name)
+        if is_number(seconds) and "ttl" not in found:
+            assert isinstance(seconds, Scalar)
+            found["ttl"] = Fact(int(seconds.value), Written(seconds.text.span, seconds.text.via))
+    keys = root.list("apiKeys")
+    if keys is not None and len(keys.items) > 1:
+        found["tenants"] = Fact("apiKeys", Written(keys.items[1].span))
+    return found
 
 
 def _launch(about: _Config, command: Text, node: Map, macros: Mapping[str, Text], model: str) -> Launch:

@@ -6,8 +6,8 @@ import datetime
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from kvlint.facts import Fact, Unknown, Value, Written
-from kvlint.links import Link, admitted_to
+from kvlint.facts import Fact, Unknown, Value, Written, quantity
+from kvlint.links import Link, admitted_to, reaching
 from kvlint.ruleset import views
 from kvlint.ruleset.diagnose import named_leaves, show_value
 from kvlint.ruleset.judge import Subject
@@ -27,16 +27,37 @@ def links(evaluation: Evaluation) -> Iterator[Subject]:
     for link in evaluation.chain.adjacent():
         facts: dict[str, Any] = dict(_admitted(link.group, evaluation.chain.of(link.group)))
         facts |= dict(promises.of_link(evaluation, link))
+        facts |= _front(link)
         yield views.link(link.front, link.group, facts, evaluation.coefficients.get)
+
+
+def _front(link: Link) -> dict[str, Any]:
+    """What one front means for each replica of the server behind it."""
+    settings = link.front.settings
+    target, share = settings.get("target"), settings.get("share")
+    steady = steady_target(target, share) if target is not None and share is not None else target
+    facts = {"through": reaching(link.front, link.group), "steady_target": None if "waiting" in settings else steady}
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+@quantity(
+    "steady_target",
+    unit="count",
+    formula="target × utilization percentage",
+    source="knative/serving@98e5ef90:config/core/configmaps/autoscaler.yaml#L58-77",
+)
+def steady_target(target: int, share: int) -> int:
+    return target * share // 100
 
 
 def _admitted(group: ServerGroup, paths: list[Link]) -> Iterator[tuple[str, Any]]:
     """`admitted`: requests in flight over every proven path; `bounded`: each path has a limit and the port is not open."""
-    reaching = admitted_to(paths, written=False)
-    bounded = isinstance(reaching, Fact) and not group.first.site.published
+    total = admitted_to(paths, written=False)
+    scaled = any("max_replicas" in hop.settings for link in paths for hop in link.hops)
+    bounded = isinstance(total, Fact) and not group.first.site.published and not scaled
     yield "bounded", views.assumed(bounded, "every proven path is counted")
-    if reaching is not None:
-        yield "admitted", reaching
+    if total is not None:
+        yield "admitted", total
 
 
 def devices(evaluation: Evaluation) -> Iterator[Subject]:

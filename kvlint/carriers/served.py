@@ -1,0 +1,135 @@
+"""Where a proxy's configuration file is served from: the compose service that mounts it, else the host of its directory.
+
+Names and ports of that service are what others of the unit call; its replicas and worker processes each count for themselves.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+
+from kvlint.carriers.base import Item, directory
+from kvlint.carriers.embedded import Around
+from kvlint.facts import Fact, Value, Written, quantity
+from kvlint.project import Project
+from kvlint.source import Text
+from kvlint.subjects import Endpoint
+from kvlint.tree import List, Map, Node, Scalar
+
+WORKERS = ("--num_workers", "--num-workers")  # litellm==1.110.2:litellm/proxy/proxy_cli.py
+OWN_HOSTS = ("localhost", "127.0.0.1", "0.0.0.0", "::1")
+
+
+@quantity("copies", unit="count", formula="workers x replicas", source="each process counts its own requests")
+def copies(workers: int, replicas: int) -> int:
+    return workers * replicas
+
+
+def around(path: str, project: Project) -> Around:
+    """The surroundings of a configuration file; of several services that mount it none is chosen."""
+    found = list(_mounting(path, project))
+    if len(found) == 1:
+        return _service(path, *found[0])
+    return Around(path, f"host {directory(path)}")
+
+
+def reached(target: Endpoint | None, around: Around) -> Endpoint | None:
+    """An address as the proxy's own process sees it: in a container, its own host is the container."""
+    if target is not None and around.contained and target.host in OWN_HOSTS:
+        return None
+    return target
+
+
+def worker_count(words: list[Text]) -> Value[int] | None:
+    """The processes that a proxy's command starts; None where it does not say."""
+    for word, following in zip(words, [*words[1:], None], strict=True):
+        name, equals, _ = word.value.partition("=")
+        if name not in WORKERS:
+            continue
+        value = word.slice(len(name) + 1) if equals else following
+        if value is not None and value.value.isdigit():
+            return Fact(int(value.value), Written(value.span, value.via))
+    return None
+
+
+def together(workers: Value[int] | None, replicas: Value[int] | None) -> Value[int] | None:
+    """Processes of all replicas; None where neither number is stated."""
+    if workers is None or replicas is None:
+        return workers if workers is not None else replicas
+    return copies(workers, replicas)
+
+
+def _mounting(path: str, project: Project) -> Iterator[tuple[Item, Scalar, Map]]:
+    """Every compose service that mounts the file."""
+    for other in project.search(path.rpartition("/")[2]):
+        if not other.endswith((".yaml", ".yml")) or other == path:
+            continue
+        for item in project.items(other):
+            services = item.node.map("services") if isinstance(item.node, Map) else None
+            for entry in services or ():
+                if isinstance(entry.value, Map) and path in _mounted(item, entry.value):
+                    yield item, entry.key, entry.value
+
+
+def _mounted(item: Item, service: Map) -> set[str]:
+    """Paths, from the project's root, of what a service mounts as volumes or configs."""
+    assert isinstance(item.node, Map)
+    sources = []
+    for volume in service.list("volumes") or ():
+        if isinstance(volume, Scalar):
+            sources.append(volume.value.partition(":")[0])
+        elif isinstance(volume, Map):
+            sources.append(volume.string("source") or "")
+    for config in service.list("configs") or ():
+        name = (
+            config.value if isinstance(config, Scalar) else config.string("source") if isinstance(config, Map) else None
+        )
+        sources.append((item.node.string("configs", name, "file") or "") if name else "")
+    base = directory(item.path)
+    local = (source for source in sources if source and not source.startswith(("/", "~", "$")))
+    return {posixpath.normpath(posixpath.join(base, source)) for source in local}
+
+
+def _service(path: str, item: Item, key: Scalar, node: Map) -> Around:
+    container = node.string("container_name")
+    aliases = [
+        each.value
+        for entry in node.map("networks") or ()
+        if isinstance(entry.value, Map)
+        for each in entry.value.list("aliases") or ()
+        if isinstance(each, Scalar)
+    ]
+    replicas = _count(node.get("deploy", "replicas"))
+    return Around(
+        path,
+        f"compose {directory(item.path)}",
+        (key.value, *((container,) if container else ()), *aliases),
+        tuple(_ports(node.list("ports"))),
+        together(worker_count(list(_words(node.get("command")))), replicas),
+        contained=node.string("network_mode") != "host",
+    )
+
+
+def _ports(listed: List | None) -> Iterator[int]:
+    """Container ports of a service."""
+    for each in listed or ():
+        text = each.value if isinstance(each, Scalar) else each.string("target") if isinstance(each, Map) else None
+        last = (text or "").partition("/")[0].rpartition(":")[2]
+        if last.isdigit():
+            yield int(last)
+
+
+def _words(node: Node | None) -> Iterator[Text]:
+    from kvlint.formats import shell
+
+    if isinstance(node, Scalar) and node.tag != "null":
+        yield from shell.split(node.text)
+    for each in node if isinstance(node, List) else ():
+        if isinstance(each, Scalar):
+            yield each.text
+
+
+def _count(node: Node | None) -> Value[int] | None:
+    if isinstance(node, Scalar) and node.value.isdigit():
+        return Fact(int(node.value), Written(node.text.span, node.text.via))
+    return None
