@@ -214,7 +214,7 @@ def _of_measurement(each: Measurement) -> dict[str, Any]:
 def _text(value: Any, levels: int, indent: str) -> str:
     rows = isinstance(value, list) and bool(value) and isinstance(value[0], dict)
     if not levels or not (rows or (value and isinstance(value, dict))):
-        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+        return json.dumps(value, sort_keys=True)
     deeper = indent + "  "
     if isinstance(value, dict):
         entries = [f"{json.dumps(key)}: {_text(each, levels - 1, deeper)}" for key, each in value.items()]

@@ -64,7 +64,7 @@ POOL = re.compile(
     r"(?:\b(?P<rank>(?:DP\d+ )?(?:ATTN\w+ )?TP\d+)[^\]]*\] )?KV Cache is allocated\..*#tokens: (?P<tokens>\d+), "
     r"(?:K size: (?P<keys>[\d.]+) GB, V size: (?P<values>[\d.]+)|KV size: (?P<both>[\d.]+)) GB"
 )
-SLIDING = re.compile(r"\bswa_layer_tokens=(?P<tokens>\d+)")
+SLIDING = re.compile(r"\bfull_layer_tokens=(?P<full>\d+), swa_layer_tokens=(?P<sliding>\d+)")
 
 
 def read(engine: str, lines: Iterable[str]) -> dict[str, Figure]:
@@ -112,21 +112,22 @@ def _rounded(text: str) -> Union[int, Range]:
 def _pool(lines: list[Line]) -> Figure | None:
     """Bytes of keys and values on the rank that has the fewest, as SGLang adds them up: hundredths of a GiB, which it calls GB.
 
-    A line with the number of tokens of an earlier one is a draft model's, and no part of the pool that is shared.
+    Without sliding layers the first pool of a rank is the model's, and a second one a draft model's.
     """
-    sliding = next((match["tokens"] for _, line in lines if (match := SLIDING.search(line))), None)
+    said = next((match for _, line in lines if (match := SLIDING.search(line))), None)
+    waiting: dict[str, list[str]] = {}
     ranks: dict[str, tuple[Fraction, int]] = {}
-    seen: set[tuple[str, str]] = set()
     for number, line in lines:
         match = POOL.search(line)
         if match is None:
             continue
         rank, tokens = match["rank"] or "", match["tokens"]
-        size = Fraction(match["both"]) if match["both"] else Fraction(match["keys"]) + Fraction(match["values"])
-        if (rank, tokens) not in seen and (rank not in ranks or tokens == sliding):
-            ranks[rank] = (ranks[rank][0] + size, ranks[rank][1]) if rank in ranks else (size, number)
-        seen.add((rank, tokens))
-    if not ranks:
+        expected = waiting.setdefault(rank, list(said.groups()) if said is not None else [tokens])
+        if tokens in expected:
+            expected.remove(tokens)
+            size = Fraction(match["both"]) if match["both"] else Fraction(match["keys"]) + Fraction(match["values"])
+            ranks[rank] = (ranks[rank][0] + size if rank in ranks else size, number)
+    if not ranks or any(waiting.values()):
         return None
     size, number = min(ranks.values())
     return Figure(int(size * GIB), number)

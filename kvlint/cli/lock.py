@@ -41,6 +41,7 @@ def command(
     from kvlint.config import ConfigError
     from kvlint.models.hub import Hub, Unreachable
     from kvlint.pipeline import evaluate
+    from kvlint.reports.escape import line
 
     if sum((check, refresh, from_log is not None)) > 1:
         raise click.UsageError("--check, --refresh and --from-log exclude each other")
@@ -55,14 +56,14 @@ def command(
         else:
             outcome = lock_write.update(evaluation, Hub(), refresh=refresh)
     except ConfigError as error:
-        _common.fail(str(error))
+        _common.fail(line(str(error)))
     except Unreachable as error:
-        _common.fail(str(error), 5)
-    _common.echo("".join(f"{line}\n" for line in outcome.lines or ["kvlint.lock is up to date"]))
+        _common.fail(line(str(error)), 5)
+    _common.echo("".join(f"{line(each)}\n" for each in outcome.lines or ["kvlint.lock is up to date"]))
     for note in outcome.notes:
-        click.echo(f"kvlint: {note}", err=True)
-    for line in evaluation.findings.internal:
-        click.echo(f"kvlint: internal error: {line}; please report it", err=True)
+        click.echo(f"kvlint: {line(note)}", err=True)
+    for each in evaluation.findings.internal:
+        click.echo(f"kvlint: internal error: {each}; please report it", err=True)
     if evaluation.findings.internal:
         raise click.exceptions.Exit(3)
     if outcome.differs:

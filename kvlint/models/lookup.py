@@ -23,7 +23,7 @@ MAX_CONFIG_BYTES = 4 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One model's facts.  `weights_bytes`: one copy as the checkpoint stores it; `entry`: its row of the catalogue, if it has one.
+    """One model's facts.  `weights_bytes`: one copy as the checkpoint stores it; `entry`: its row of the catalogue, if any.
 
     `config`: the parsed configuration (or GGUF metadata) where the project holds it.
     """
@@ -50,7 +50,9 @@ class Models:
 
     def find(self, text: Text, near: str) -> Model:
         if not text.known:
-            return unknown_model(text.value, "the model is filled in elsewhere", "write the model, or [[engine]] settings")
+            return unknown_model(
+                text.value, "the model is filled in elsewhere", "write the model, or [[engine]] settings"
+            )
         return self.named(text.value, near)
 
     def named(self, name: str, near: str) -> Model:
@@ -65,9 +67,7 @@ class Models:
         model = model or self._of_directory(name, near) or self._of_lock(name) or _of_catalogue(name)
         if table is not None and "weights" in table:
             weights = table.values["weights"]
-            model = Model(
-                model.id, model.architecture, weights, model.dtype, model.entry, model.config, model.source
-            )
+            model = Model(model.id, model.architecture, weights, model.dtype, model.entry, model.config, model.source)
         return model
 
     def _declared(self, name: str) -> Table | None:
@@ -186,7 +186,9 @@ def _of_entry(
         if isinstance(value, Unknown):
             return value
         if value is None:
-            return Unknown(f"model.{field}", f"the {field} of {name} is not known", f"[[model]] id = {json.dumps(name)}")
+            return Unknown(
+                f"model.{field}", f"the {field} of {name} is not known", f"[[model]] id = {json.dumps(name)}"
+            )
         return Fact(value, locked or Catalog(entry.id, field, source))
 
     return Model(

@@ -80,7 +80,9 @@ def test_a_pinned_revision_is_not_looked_up(folder: Any) -> None:
     folder.hub.error = OSError("no route")
     assert folder.kvlint("lock", "--check").status == 0
     folder.write({"serve.sh": SERVE.replace("dense", f"dense --revision {SECOND}")})
-    assert folder.kvlint("lock", "--check").out == f"serve.sh:2: acme/dense is not in kvlint.lock at revision {SECOND}\n"
+    assert (
+        folder.kvlint("lock", "--check").out == f"serve.sh:2: acme/dense is not in kvlint.lock at revision {SECOND}\n"
+    )
     assert [severity for severity, *_ in folder.drift()] == ["error"]
 
 
@@ -158,7 +160,10 @@ def test_a_directory_outside_the_project(folder: Any) -> None:
 @pytest.mark.parametrize(
     ("line", "asked"),
     [
-        ("uvx --from mlx-lm==0.32.2 mlx_lm.server --model acme/dense --draft-model acme/draft", ["acme/dense", "acme/draft"]),
+        (
+            "uvx --from mlx-lm==0.32.2 mlx_lm.server --model acme/dense --draft-model acme/draft",
+            ["acme/dense", "acme/draft"],
+        ),
         ("llama-server -hf acme/dense:Q4_K_M", ["acme/dense"]),
         ("llama-server -m models/dense.gguf", []),
         ("llama-server -m /models/dense.gguf", []),
