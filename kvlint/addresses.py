@@ -19,7 +19,7 @@ from kvlint.source import Span, Text
 from kvlint.tree import List, Map, Node, Scalar, step
 
 if TYPE_CHECKING:
-    from kvlint.pipeline import Evaluation
+    from kvlint.evaluation import Evaluation
     from kvlint.subjects import ServerGroup
 
 _STEP = regex(

@@ -18,7 +18,7 @@ from kvlint.subjects import Server, ServerGroup
 
 if TYPE_CHECKING:
     from kvlint.config import Config
-    from kvlint.pipeline import Evaluation
+    from kvlint.evaluation import Evaluation
 
 # What is compared, in the order in which it is printed, with its unit.
 MEASURES: Mapping[str, str] = {

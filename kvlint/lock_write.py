@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from kvlint.addresses import server_named
@@ -17,7 +17,7 @@ from kvlint.lock_uses import Use, drift, row_of, uses
 from kvlint.models.hub import COMMIT, Hub, Offline
 from kvlint.models.lookup import MAX_CONFIG_BYTES, Models
 from kvlint.models.selection import selected
-from kvlint.pipeline import Evaluation
+from kvlint.evaluation import Evaluation
 from kvlint.records import dataclass, field
 from kvlint.source import Source, Span
 from kvlint.subjects import ServerGroup
@@ -36,7 +36,7 @@ class Outcome:
 
 def current(evaluation: Evaluation) -> Lockfile:
     """The project's lock, or an empty one.  Raises `ConfigError` for a file that cannot be used."""
-    found = read(evaluation.project.files) or Lockfile(Source(NAME, ""))
+    found = read(evaluation.project.files) or Lockfile(Source(NAME, ""), locks_models=False)
     if found.broken is not None:
         raise ConfigError(f"cannot be used: {found.broken}; take it away to have it written anew", path=NAME)
     return found
@@ -107,7 +107,7 @@ def verify(evaluation: Evaluation, hub: Hub) -> Outcome:
     for problem in drift(lock, evaluation.groups, models, project.files):
         if project.in_focus(problem.span.path):
             outcome.lines.append(f"{_at(problem.span)}{problem.data['value']} {problem.data['why']}")
-    for use in uses(evaluation.groups, models):
+    for use in uses(evaluation.groups, models) if lock.locks_models else ():
         why = _moved(lock, use, hub, outcome) if project.in_focus(use.span.path) else None
         if why is not None:
             outcome.lines.append(f"{_at(use.span)}{use.id} {why}")
@@ -162,7 +162,7 @@ def record(evaluation: Evaluation, log: Path, server: str | None) -> Outcome:
     outcome.lines = [
         f"{group.id}: {name} {nominal(each.value):,} (line {each.line})" for name, each in sorted(figures.items())
     ]
-    _write(evaluation, lock.rows, [*others, taken], outcome)
+    _write(evaluation, lock.rows if lock.locks_models else None, [*others, taken], outcome)
     return outcome
 
 
@@ -185,11 +185,12 @@ def _server(evaluation: Evaluation, name: str | None) -> ServerGroup:
     return found
 
 
-def _write(evaluation: Evaluation, rows: Iterable[Row], measurements: Iterable[Measurement], outcome: Outcome) -> None:
+def _write(
+    evaluation: Evaluation, rows: Collection[Row] | None, measurements: Sequence[Measurement], outcome: Outcome
+) -> None:
     files = evaluation.project.files
     if not isinstance(files, Disk):
         raise ConfigError("these files are in no directory")
-    rows, measurements = list(rows), list(measurements)
     target = files.root / NAME
     text = render(rows, measurements)
     if not rows and not measurements and not target.exists():

@@ -21,7 +21,7 @@ from kvlint.tree import List, Map, Scalar, walk
 
 if TYPE_CHECKING:
     from kvlint.parsing import Parsed
-    from kvlint.pipeline import Evaluation
+    from kvlint.evaluation import Evaluation
 
 _CLAIM = regex(r"\s*(?P<quantity>[a-z_]+)\s+of\s+(?P<server>.+?)\s*")
 

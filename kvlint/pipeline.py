@@ -9,7 +9,7 @@ from kvlint.carriers.registry import Findings, find
 from kvlint.coefficients import Coefficients
 from kvlint.config import Config, load
 from kvlint.diagnostics import Diagnostic, Report, Unchecked, rank
-from kvlint.facts import Unknown
+from kvlint.evaluation import Evaluation
 from kvlint.files import Memory
 from kvlint.links import Chain, admitted_to, connect
 from kvlint.models.lookup import Models
@@ -17,7 +17,7 @@ from kvlint.project import Project
 from kvlint.records import dataclass, replace
 from kvlint.servers import Surroundings, build
 from kvlint.source import Source
-from kvlint.subjects import Process, Server, ServerGroup
+from kvlint.subjects import Process, ServerGroup
 
 if TYPE_CHECKING:
     from kvlint.baseline import Baseline
@@ -40,17 +40,6 @@ class Options:
     since: Past | None = None
     deletions: Past | None = None
     baseline: Baseline | None = None
-
-
-@dataclass(slots=True)
-class Evaluation:
-    """Everything that the stages before the rules made: what `show`, `explain`, `diff` and `derive` print."""
-
-    project: Project
-    findings: Findings
-    groups: list[ServerGroup]
-    chain: Chain
-    coefficients: Coefficients
 
 
 def check(project: Project, options: Options | None = None) -> Report:
@@ -230,13 +219,3 @@ def exceeds(found: Report, fail_on: str) -> bool:
     """Whether a finding stands at or above the level that fails the run."""
     worst = found.worst()
     return fail_on != "never" and worst is not None and rank(worst) >= rank(fail_on)
-
-
-def unknown_inputs(server: Server) -> dict[str, str]:
-    """What could not be known of a server, and what would supply it: by missing fact."""
-    values = (*server.settings.values(), *server.hardware.values(), *server.sizing.derived().values())
-    found: dict[str, str] = {}
-    for value in values:
-        if isinstance(value, Unknown):
-            found.setdefault(value.missing, f"{value.reason}; {value.supply}")
-    return found

@@ -18,7 +18,7 @@ from kvlint.source import Span
 
 if TYPE_CHECKING:
     from kvlint.parsing import Parsed
-    from kvlint.pipeline import Evaluation
+    from kvlint.evaluation import Evaluation
 
 
 def selected(config: Config, select: tuple[str, ...], ignore: tuple[str, ...]) -> list[Rule]:

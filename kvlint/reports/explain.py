@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kvlint.pipeline import Evaluation
+from kvlint.evaluation import Evaluation
 from kvlint.facts import Derived, Fact, Unknown
 from kvlint.models.architecture import Architecture, Attention, Compressed, Cross, Latent, State
 from kvlint.reports import origin

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from kvlint.pipeline import Evaluation, unknown_inputs
+from kvlint.evaluation import Evaluation, unknown_inputs
 from kvlint.facts import Derived, Fact, Unknown
 from kvlint.models.architecture import Architecture
 from kvlint.reports import origin

@@ -16,7 +16,7 @@ from kvlint.subjects import ServerGroup
 from kvlint.tree import Map
 
 if TYPE_CHECKING:
-    from kvlint.pipeline import Evaluation
+    from kvlint.evaluation import Evaluation
 
 VISIBLE = ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 # Carriers whose servers run on the host that the file is for; elsewhere a scheduler chooses.

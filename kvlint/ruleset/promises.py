@@ -10,7 +10,7 @@ from kvlint.links import Link
 from kvlint.subjects import Admission, Endpoint
 
 if TYPE_CHECKING:
-    from kvlint.pipeline import Evaluation
+    from kvlint.evaluation import Evaluation
 
 
 def of_link(evaluation: Evaluation, link: Link) -> Iterator[tuple[str, Any]]:

@@ -16,7 +16,7 @@ from kvlint.subjects import Admission, ServerGroup
 
 if TYPE_CHECKING:
     from kvlint.addresses import Found
-    from kvlint.pipeline import Evaluation
+    from kvlint.evaluation import Evaluation
     from kvlint.suppress import Suppression
 
 

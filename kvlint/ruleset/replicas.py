@@ -12,7 +12,7 @@ from kvlint.source import Span
 from kvlint.subjects import Server, ServerGroup
 
 if TYPE_CHECKING:
-    from kvlint.pipeline import Evaluation
+    from kvlint.evaluation import Evaluation
 
 # In this order; the first that differs is named.
 SAME = ("model", "revision", "adapters", "tokenizer", "chat_template", "kv_dtype", "block_size", "version")

@@ -13,7 +13,7 @@ from kvlint.ruleset.load import Rule
 from kvlint.ruleset.suggest import suggestions
 
 if TYPE_CHECKING:
-    from kvlint.pipeline import Evaluation
+    from kvlint.evaluation import Evaluation
     from kvlint.suppress import Suppression
 
 
