@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kvlint.check import check_files
+from kvlint.pipeline import check_files
 
 
 def said(rule: str, files: dict[str, str], config: str | None = None) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kvlint.check import check_files
+from kvlint.pipeline import check_files
 
 POOL = '[[hardware]]\nmatch = "**"\navailable_kv = "{}GiB"\n'
 HYBRID = "Qwen/Qwen3.5-27B --max-model-len 32768"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kvlint.check import check_files
+from kvlint.pipeline import check_files
 
 POD = """\
 apiVersion: apps/v1
