@@ -6,7 +6,7 @@ project by name for what they refer to, and yields processes, admission limits a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, Union
 
 from kvlint.project import Project
@@ -72,14 +72,17 @@ def is_number(node: Node | None) -> bool:
 
 def nearest(path: str, candidates: list[Item]) -> list[Item]:
     """Of several objects of one name, those whose file shares the longest run of directories with `path`."""
-    if not candidates:
-        return []
-    own = [item for item in candidates if item.path == path]
-    if own:
-        return own
-    scored = [(_shared(path, item.path), item) for item in candidates]
-    best = max(score for score, _ in scored)
-    return [item for score, item in scored if score == best]
+    best = nearest_paths(path, (item.path for item in candidates))
+    return [item for item in candidates if item.path in best]
+
+
+def nearest_paths(path: str, others: Iterable[str]) -> set[str]:
+    """The file itself where it is among the others, else those that share the longest run of directories with it."""
+    others = set(others)
+    if path in others or not others:
+        return others & {path}
+    scores = {other: _shared(path, other) for other in others}
+    return {other for other, score in scores.items() if score == max(scores.values())}
 
 
 def _shared(one: str, other: str) -> int:

@@ -79,18 +79,19 @@ class Cluster:
         return generated_config_map(name, directory(near.path), self.project)
 
     def services(self, labels: Mapping[str, str], near: Item) -> list[Map]:
-        """Services whose selector the labels satisfy, in the namespace of `near`."""
+        """Services whose selector the labels satisfy, in the namespace of `near`; of those of one name the nearest."""
         for value in labels.values():
             if len(value) > 2 and value not in ("true", "false"):
                 self.search(value, "Service")
-        found = []
+        found: dict[str, list[Item]] = {}
         for item in self.of_kind("Service"):
             if not isinstance(item.node, Map) or namespace(item) != namespace(near):
                 continue
             selector = texts(item.node.map("spec", "selector"))
             if selector and all(labels.get(key) == value for key, value in selector.items()):
-                found.append(item.node)
-        return found
+                found.setdefault(item.node.string("metadata", "name") or "", []).append(item)
+        close = (each for items in found.values() for each in nearest(near.path, items))
+        return [each.node for each in close if isinstance(each.node, Map)]
 
 
 def is_object(item: Item) -> bool:

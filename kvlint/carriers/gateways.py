@@ -21,6 +21,7 @@ from kvlint.subjects import Admission, Endpoint, Process
 from kvlint.tree import List, Map, Node, Scalar
 
 ANNOTATIONS = "autoscaling.knative.dev/"
+_DEVICE = regex(r"DCGM_FI_\w*UTIL|gpu_util|duty_cycle|container_cpu|container_memory", re.IGNORECASE)
 _WAITING = regex(r"waiting|queue", re.IGNORECASE)
 _RUNNING = regex(r"running|flight", re.IGNORECASE)
 _REQUESTS = regex(r"num_requests_(?:waiting|running)|running_requests|requests_in_flight|inflight", re.IGNORECASE)
@@ -32,6 +33,7 @@ def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
     readers = {
         "serving.knative.dev": _knative,
         "keda.sh": _keda,
+        "autoscaling": _horizontal,
         "networking.istio.io": _istio,
         "gateway.envoyproxy.io": _envoy,
     }
@@ -66,11 +68,14 @@ def scale_settings(section: Map) -> dict[str, Value[Any]]:
         target = count_of(section.get("scaleTarget"), "scaleTarget", "a literal scaleTarget")
         if target is not None:
             found["target"] = target
+    metric = section.scalar("scaleMetric")
+    if metric is not None and metric.value in ("cpu", "memory"):
+        found["utilization"] = Fact(metric.value, Written(metric.span))
     for key, name in (("minReplicas", "min_replicas"), ("maxReplicas", "max_replicas")):
         value = count_of(section.get(key), key, f"a literal {key}")
         if value is not None:
             found[name] = value
-    return found if "target" in found else {}
+    return found if "target" in found or "utilization" in found else {}
 
 
 def _name(root: Map) -> tuple[str, Span]:
@@ -113,6 +118,7 @@ def _knative(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
 def _keda(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
     """A Prometheus trigger on a count of requests: its threshold is what one replica should have."""
     target = root.scalar("spec", "scaleTargetRef", "name")
+    yield from _utilized(item, root, "keda", [_trigger(each) for each in (root.list("spec", "triggers") or ()) if each])
     for trigger in (root.list("spec", "triggers") or List((), root.span)).maps():
         metadata = trigger.map("metadata")
         query = metadata.string("query") if metadata is not None else None
@@ -133,6 +139,44 @@ def _keda(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
         yield _admission(
             item, root, "keda", threshold.text.span, per="pod", excess="wait", names=names, settings=settings
         )
+
+
+def _trigger(trigger: Node) -> tuple[str, Span] | None:
+    """What a trigger measures, where that is use of a processor or of memory."""
+    if not isinstance(trigger, Map):
+        return None
+    kind, query = trigger.scalar("type"), trigger.text("metadata", "query")
+    if kind is not None and kind.value in ("cpu", "memory"):
+        return kind.value, kind.span
+    return ("gpu", query.span) if query is not None and _DEVICE.search(query.value) else None
+
+
+def _horizontal(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
+    """A HorizontalPodAutoscaler, of which only what it measures is of interest: it bounds nothing."""
+    listed = [_resource(each) for each in root.list("spec", "metrics") or ()]
+    spec = root.map("spec")
+    entry = spec.entry("targetCPUUtilizationPercentage") if spec is not None else None
+    if entry is not None:
+        listed.append(("cpu", entry.key.span))
+    yield from _utilized(item, root, "hpa", listed)
+
+
+def _resource(metric: Node) -> tuple[str, Span] | None:
+    name = None
+    if isinstance(metric, Map):
+        name = metric.scalar("resource", "name") or metric.scalar("containerResource", "name")
+    return (name.value, name.span) if name is not None and name.value in ("cpu", "memory") else None
+
+
+def _utilized(item: Item, root: Map, system_: str, listed: list[tuple[str, Span] | None]) -> Iterator[Admission]:
+    """An autoscaler that measures use alone: of several measures the one that asks for most replicas counts."""
+    target = root.scalar("spec", "scaleTargetRef", "name")
+    known = [each for each in listed if each is not None]
+    if target is None or not known or len(known) < len(listed):
+        return
+    what, place = known[0]
+    settings: dict[str, Value[Any]] = {"utilization": Fact(what, Written(place))}
+    yield _admission(item, root, system_, place, per="pod", names=(target.value,), settings=settings)
 
 
 def _istio(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from importlib import import_module
 from types import MappingProxyType
 
 from kvlint.carriers import kustomize
-from kvlint.carriers.base import Finding, Item
+from kvlint.carriers.base import Finding, Item, nearest_paths
 from kvlint.carriers.cluster import Cluster, group, is_object, namespace
 from kvlint.carriers.pods import Pod, count_of, labels_of, processes
 from kvlint.facts import Default, Fact, Value
@@ -53,13 +53,14 @@ HANDLERS: dict[tuple[str, str], str] = {
     ("helm.cattle.io", "HelmChartConfig"): "helmrelease",
     ("kustomize.config.k8s.io", "Kustomization"): "helmrelease",
     ("keda.sh", "ScaledObject"): "gateways",
+    ("autoscaling", "HorizontalPodAutoscaler"): "gateways",
     ("networking.istio.io", "DestinationRule"): "gateways",
     ("gateway.envoyproxy.io", "BackendTrafficPolicy"): "gateways",
     ("traefik.io", "Middleware"): "gateways",
     ("traefik.containo.us", "Middleware"): "gateways",
 }
 # Kinds that stand in front of servers and often in files that name no engine.
-CONTEXT_KINDS = ("ScaledObject", "DestinationRule", "BackendTrafficPolicy", "Middleware")
+CONTEXT_KINDS = ("ScaledObject", "HorizontalPodAutoscaler", "DestinationRule", "BackendTrafficPolicy", "Middleware")
 WITHOUT_PODS = ("Service", "Secret", "CustomResourceDefinition", "ConfigMap")
 _NO_TEXTS: dict[str, Text] = {}
 MAX_DEPTH = 24
@@ -94,7 +95,7 @@ def _cluster(cluster: Cluster) -> Iterator[Finding]:
         for each in read_object(item, cluster):
             if isinstance(each, Process):
                 started.append(each)
-            elif isinstance(each, Admission) and each.system == "keda":
+            elif isinstance(each, Admission) and each.system in ("keda", "hpa"):
                 scalers.append(each)
             yield each
     for scaler in scalers:
@@ -107,6 +108,8 @@ def _scaled(scaler: Admission, started: list[Process]) -> Process | None:
     found = [
         each for each in started if each.site.unit == scaler.unit and each.site.name.partition("/")[0] in scaler.names
     ]
+    close = nearest_paths(scaler.place.path, (each.site.place.path for each in found))
+    found = [each for each in found if each.site.place.path in close]
     return found[0] if len(found) == 1 else None
 
 

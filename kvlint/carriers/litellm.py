@@ -104,7 +104,17 @@ def _settings(root: Map, around: Around) -> dict[str, Value[Any]]:
         value = count_of(general.get(key) if general is not None else None, key, f"a literal {key}")
         if value is not None:
             found[name] = value
+    tenants = next(_tenants(root), None)
+    if tenants is not None:
+        found["tenants"] = Fact(tenants.value, Written(tenants.span))
     return found
+
+
+def _tenants(root: Map) -> Iterator[Scalar]:
+    """Keys that say that callers of several keys or teams share the proxy."""
+    for section, names in system("litellm")["tenant_keys"].items():
+        entries = (root.map(section) or Map((), root.span)).entry
+        yield from (entry.key for name in names if (entry := entries(name)) is not None)
 
 
 def _deployment(proxy: _Proxy, entry: Map) -> Admission | None:

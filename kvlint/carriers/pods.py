@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kvlint.carriers.affinity import kept_together
 from kvlint.carriers.arguments import started, told
 from kvlint.carriers.base import Item
 from kvlint.carriers.cluster import Cluster, texts, unit
@@ -260,13 +261,14 @@ def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
     requests = container.map("resources", "requests")
     place = container.scalar("name")
     ports = ports_of(container)
-    services = () if pod.hosts is not None else cluster.services(pod.labels, pod.item)
+    services = [] if pod.hosts is not None else cluster.services(pod.labels, pod.item)
     hosts = tuple(name for each in services if (name := each.string("metadata", "name")))
     data: dict[str, Any] = {
         "service_links": pod.spec.string("enableServiceLinks") != "false",
         "services": hosts,
         "service_ports": tuple(number for each in services for number in _service_ports(each, ports)),
         "mig": _mig(limits, requests),
+        "spread": bool(services) and not kept_together(services, pod.labels, pod.item, cluster),
         **pod.data,
     }
     if cluster.overlay:

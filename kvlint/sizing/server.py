@@ -157,6 +157,11 @@ class Sizing:
             plain or bare or site.carrier == "compose", Assumed("by the place where the container is described")
         )
 
+    def spread(self) -> Value[bool] | None:
+        """Whether a Service hands requests to any replica, and nothing keeps a conversation with one."""
+        found = self.server.site.data.get("spread")
+        return None if found is None else Fact(found, Assumed("what selects the pods in these files"))
+
     def unverified_version(self) -> Value[str] | None:
         """The engine's version where it is newer than the data; None where the data reaches it, or nothing is stated."""
         version = self.server.version

@@ -111,3 +111,33 @@ spec: {inFlightReq: {amount: 12}}
     by_client = text.replace("amount: 12", "amount: 12, sourceCriterion: {ipStrategy: {depth: 1}}")
     (limit,) = found({"server.yaml": SERVER, "middleware.yaml": by_client}).admissions
     assert limit.per == "ipStrategy"
+
+
+def test_autoscalers_that_measure_use_alone() -> None:
+    text = """\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: qwen, namespace: ai}
+spec:
+  scaleTargetRef: {kind: Deployment, name: qwen}
+  metrics: [{type: Resource, resource: {name: cpu}}]
+"""
+    read = found({"server.yaml": SERVER, "hpa.yaml": text})
+    (scaler,) = read.admissions
+    assert (scaler.system, scaler.limit, value(scaler.settings["utilization"])) == ("hpa", None, "cpu")
+    assert scaler.target is read.processes[0][1]
+    both = text.replace("[{type: Resource", "[{type: Pods, pods: {metric: {name: running}}}, {type: Resource")
+    assert found({"server.yaml": SERVER, "hpa.yaml": both}).admissions == []
+
+
+def test_what_keeps_conversations_with_a_replica() -> None:
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: llm, namespace: ai}\nspec: {selector: {app: qwen}%s}\n"
+    pool = "apiVersion: x.k8s.io/v1\nkind: InferencePool\nmetadata: {name: p, namespace: ai}\nspec: {selector: {app: qwen}}\n"
+
+    def spread(files: dict[str, str]) -> object:
+        return process({"server.yaml": SERVER, **files}).site.data["spread"]
+
+    assert spread({}) is False  # nothing spreads
+    assert spread({"service.yaml": service % ""}) is True
+    assert spread({"service.yaml": service % ", sessionAffinity: ClientIP"}) is False
+    assert spread({"service.yaml": service % "", "pool.yaml": pool}) is False
