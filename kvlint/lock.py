@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Union
 
 from kvlint.facts import Fact, Range, Receipt
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 NAME = "kvlint.lock"
 VERSION = 1
 HEADER = "written by kvlint lock; run it again rather than edit this file"
-EXPANDED = 5  # levels that are written one entry a line: the file, a list, a row, its configuration, the text model's
+MODEL_LEVELS, RECEIPT_LEVELS = 4, 3  # tables within tables that are written one entry a line
 
 # What decides how much memory an engine leaves for its pool; a measured pool holds while these stay.
 DECISIVE = (
@@ -76,12 +77,16 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Lockfile:
-    """The file as read; `broken` says why it cannot be used."""
+    """The file as read; `broken` says why it cannot be used.
+
+    `locks_models`: it has a list of models, and is not only the receipts of a project that does not lock them.
+    """
 
     source: Source
     rows: tuple[Row, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     broken: str | None = None
+    locks_models: bool = True
 
     def named(self, name: str) -> list[Row]:
         wanted = name.strip().strip("/").lower()
@@ -103,7 +108,9 @@ def decisive(group: ServerGroup) -> dict[str, Any]:
 
 def _plain(fact: Any) -> Any:
     value = fact.value if isinstance(fact, Fact) else None
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+    if isinstance(value, Fraction):
+        return float(value)
+    return value if isinstance(value, (bool, int, str)) else None
 
 
 def digest(data: bytes) -> str:
@@ -126,7 +133,8 @@ def read(files: Files) -> Lockfile | None:
         if not isinstance(raw, dict) or raw.get("version") != VERSION:
             raise ValueError(f"it is not version {VERSION} of this file")
         rows = tuple(_row(each) for each in _typed(raw, "models", list) or ())
-        return Lockfile(source, rows, tuple(_measurement(each) for each in _typed(raw, "receipts", list) or ()))
+        measurements = tuple(_measurement(each) for each in _typed(raw, "receipts", list) or ())
+        return Lockfile(source, rows, measurements, locks_models="models" in raw)
     except (ValueError, RecursionError) as error:
         return Lockfile(source, broken=str(error))
 
@@ -166,17 +174,15 @@ def _required(raw: Any, key: str, kind: type) -> Any:
     return value
 
 
-def render(rows: Iterable[Row], measurements: Iterable[Measurement]) -> str:
-    """The file's text: sorted, so that the same facts give the same bytes."""
-    models = sorted(rows, key=lambda row: (row.id.lower(), row.id, row.asked or "", row.path or ""))
+def render(rows: Iterable[Row] | None, measurements: Iterable[Measurement]) -> str:
+    """The file's text: sorted, so that the same facts give the same bytes.  Without rows it has no list of models."""
+    parts = [f'"//": {json.dumps(HEADER)}', f'"version": {VERSION}']
+    if rows is not None:
+        models = sorted(rows, key=lambda row: (row.id.lower(), row.id, row.asked or "", row.path or ""))
+        parts.append('"models": ' + _text([dict(_of_row(row)) for row in models], MODEL_LEVELS, "  "))
     receipts = sorted(measurements, key=lambda each: each.server)
-    content = {
-        "//": HEADER,
-        "version": VERSION,
-        "models": [dict(_of_row(row)) for row in models],
-        "receipts": [_of_measurement(each) for each in receipts],
-    }
-    return _text(content, EXPANDED, "") + "\n"
+    parts.append('"receipts": ' + _text([_of_measurement(each) for each in receipts], RECEIPT_LEVELS, "  "))
+    return "{\n  " + ",\n  ".join(parts) + "\n}\n"
 
 
 def _of_row(row: Row) -> Iterator[tuple[str, Any]]:

@@ -112,7 +112,7 @@ def drift(lock: Lockfile, groups: list[ServerGroup], models: Models, files: File
     if lock.broken is not None:
         yield Problem("lock-drift", lock.source.span(0, 0), {"value": NAME, "why": f"cannot be read: {lock.broken}"})
         return
-    for use in uses(groups, models):
+    for use in uses(groups, models) if lock.locks_models else ():
         why = disagreement(lock, use, files)
         if why is not None:
             yield Problem("lock-drift", use.span, {"value": use.id, "why": why})

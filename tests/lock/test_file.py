@@ -40,7 +40,8 @@ def test_what_is_written_is_read() -> None:
 
 def test_one_fact_a_line() -> None:
     lines = render(ROWS, MEASURED).splitlines()
-    for line in ('"layer_types": ["a", "b"],', '"head_dim": null,', '"weights_bytes": 14', '"enforce_eager": true,'):
+    facts = ('"layer_types": ["a", "b"],', '"head_dim": null,', '"weights_bytes": 14', '"enforce_eager": true,')
+    for line in (*facts, '"window": {"line": 3, "value": 8192}'):
         assert line in [each.strip() for each in lines]
     assert lines[1] == '  "//": "written by kvlint lock; run it again rather than edit this file",'
 

@@ -150,6 +150,28 @@ def test_a_receipt_replaces_the_estimate(folder: Any) -> None:
     assert "printed by the engine, logs/start.log:3" in folder.kvlint("explain", "serve.sh").out
 
 
+def test_a_receipt_alone_locks_no_model(folder: Any) -> None:
+    folder.write({"serve.sh": SERVE.format(""), "start.log": VLLM})
+    folder.kvlint("lock", "--from-log", "start.log")
+    assert "models" not in folder.lock
+    assert folder.drift() == []
+    assert folder.kvlint("lock", "--check").status == 0
+    folder.hub.add("Qwen/Qwen3-8B", config__json=DENSE)
+    folder.kvlint("lock")
+    folder.kvlint("lock", "--from-log", "start.log")
+    assert (len(folder.lock["models"]), len(folder.lock["receipts"])) == (1, 1)
+
+
+def test_sglang_in_a_server(folder: Any) -> None:
+    """The pool that the log prints holds the tokens that it prints, to the hundredth of a GiB that it is rounded to."""
+    line = "exec uvx --from sglang==0.5.5 python -m sglang.launch_server --model-path Qwen/Qwen3-8B --tp-size 2"
+    hardware = '[[hardware]]\nmatch = "**"\ndevice = "nvidia-b200"\ncount = 2\n'
+    folder.write({"serve.sh": f"#!/bin/sh\n{line}\n", "start.log": SGLANG, "kvlint.toml": hardware})
+    assert folder.kvlint("lock", "--from-log", "start.log").status == 0
+    tokens = folder.server()["sizing"]["pool_tokens"]["value"]
+    assert abs(tokens - 992_896) * 147_456 // 2 <= GIB // 100
+
+
 def test_the_configuration_wins_over_a_receipt(folder: Any) -> None:
     folder.write(
         {
