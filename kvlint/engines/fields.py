@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from kvlint.engines.argparse import Given
@@ -10,6 +11,7 @@ from kvlint.engines.base import World
 from kvlint.engines.options import options
 from kvlint.facts import Default, Fact, Unknown, Value, Written
 from kvlint.source import Text
+from kvlint.units import GIB
 
 Convert = Callable[[Any], Any]
 
@@ -90,6 +92,19 @@ def _number(given: Given) -> Any:
     if text is not None and text.known and given.option.type in ("int", "human_int") and text.value.isdigit():
         return int(text.value)
     return given.typed
+
+
+def exact(number: Any) -> Fraction | Unknown:
+    """A decimal as it is written; what is no finite number is a value that the engine refuses or never compares."""
+    try:
+        return Fraction(str(number))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        return Unknown("argument", f"{number} is no number", "a number")
+
+
+def gibibytes(number: Any) -> int | Unknown:
+    found = exact(number)
+    return found if isinstance(found, Unknown) else int(found * GIB)
 
 
 def environment(world: World, name: str) -> Value[str] | None:

@@ -9,7 +9,7 @@ from typing import Any
 from kvlint.command import CommandLine
 from kvlint.engines import basename
 from kvlint.engines.base import Program, Settings, World
-from kvlint.engines.fields import Fields
+from kvlint.engines.fields import Fields, exact
 from kvlint.engines.inside import inside, offset
 from kvlint.facts import Assumed, Default, Fact, Unknown, Value, Written, quantity
 from kvlint.models.lookup import Model, written_id
@@ -162,15 +162,15 @@ def _stated(fields: Fields, model: Model | None, release: Fact[str]) -> dict[str
     tensor = _or(fields.value("tp"), fields.default("--tp", 1))
     found: dict[str, Value[Any] | None] = {
         "release": release,
-        "backend": _backend(fields, model),
         "tp": tensor,
         "quant_policy": fields.value("quant_policy", _policy),
-        "cache_max_entry_count": _unless_open(fields, "cache_max_entry_count", lambda share: Fraction(str(share))),
+        "cache_max_entry_count": _unless_open(fields, "cache_max_entry_count", exact),
         "cache_block_seq_len": _unless_open(fields, "cache_block_seq_len"),
         "max_batch_size": _unless_open(fields, "max_batch_size"),
         "max_prefill_token_num": _unless_open(fields, "max_prefill_token_num"),
         "model_dtype": _dtype(fields, model),
         "device_name": fields.world.hardware.get("device_name"),
+        "backend": _backend(fields, model),
     }
     data = fields.value("dp")
     if isinstance(data, Unknown) or (isinstance(data, Fact) and data.value > 1):

@@ -3,76 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kvlint.command import CommandLine
 from kvlint.engines import basename
 from kvlint.engines.base import Program, Settings, World
-from kvlint.engines.fields import Convert, Fields, environment
+from kvlint.engines.fields import Fields, environment
 from kvlint.engines.inside import inside, offset
-from kvlint.facts import Assumed, Default, Fact, Range, Unknown, Value, nominal, quantity
-from kvlint.models.architecture import Attention, Latent
+from kvlint.engines.sglang_given import given, place, share
+from kvlint.facts import Assumed, Default, Fact, Unknown, Value, quantity
 from kvlint.models.lookup import Model, written_id
 from kvlint.sizing.server import Sizing
+from kvlint.sizing.sglang_settings import Settings as Start
 from kvlint.source import Text
 from kvlint.subjects import Problem
-from kvlint.units import GIB, MIB
-
-if TYPE_CHECKING:
-    from kvlint.hardware.devices import Device
+from kvlint.units import GIB
 
 NAME = "sglang"
 LAUNCH, SERVE = "python -m sglang.launch_server", "sglang serve"
 LOAD_TIME = ("fp8", "w8a8_fp8", "w8a8_int8", "bitsandbytes", "mxfp4", "petit_nvfp4", "moe_wna16", "qoq", "torchao")
-# The field of `Settings` beside the destinations that fill it, by release.
-DESTS: Mapping[str, tuple[str, ...]] = {
-    "tp_size": ("tp_size",),
-    "dp_size": ("dp_size",),
-    "pp_size": ("pp_size",),
-    "page_size": ("page_size",),
-    "context_length": ("context_length",),
-    "max_total_tokens": ("max_total_tokens",),
-    "max_running_requests": ("max_running_requests",),
-    "chunked_prefill_size": ("chunked_prefill_size",),
-    "max_prefill_tokens": ("max_prefill_tokens",),
-    "kv_cache_dtype": ("kv_cache_dtype",),
-    "enable_dp_attention": ("enable_dp_attention",),
-    "disable_radix_cache": ("disable_radix_cache",),
-    "disable_overlap_schedule": ("disable_overlap_schedule",),
-    "disable_cuda_graph": ("disable_cuda_graph", "disable_decode_cuda_graph"),
-    "disable_prefill_cuda_graph": ("disable_prefill_cuda_graph",),
-    "cuda_graph_max_bs": ("cuda_graph_max_bs", "cuda_graph_max_bs_decode"),
-    "attention_backend": ("attention_backend",),
-    "prefill_attention_backend": ("prefill_attention_backend",),
-    "decode_attention_backend": ("decode_attention_backend",),
-    "dsa_prefill_backend": ("dsa_prefill_backend", "nsa_prefill_backend"),
-    "dsa_decode_backend": ("dsa_decode_backend", "nsa_decode_backend"),
-    "disable_hybrid_swa_memory": ("disable_hybrid_swa_memory",),
-    "mamba_ssm_dtype": ("mamba_ssm_dtype",),
-    "max_mamba_cache_size": ("max_mamba_cache_size",),
-    "mamba_radix_cache_strategy": ("mamba_radix_cache_strategy",),
-    "speculative_algorithm": ("speculative_algorithm",),
-    "speculative_num_steps": ("speculative_num_steps",),
-    "speculative_eagle_topk": ("speculative_eagle_topk",),
-    "speculative_num_draft_tokens": ("speculative_num_draft_tokens",),
-    "enable_multimodal": ("enable_multimodal",),
-    "language_only": ("language_only",),
-}
-SHARES = ("mem_fraction_static", "swa_full_tokens_ratio", "mamba_full_memory_ratio", "hybrid_kvcache_ratio")
-# Flags that change the pool in ways that were not worked out.
-UNREAD = (
-    *(
-        "dcp_size",
-        "attn_cp_size",
-        "enable_unified_memory",
-        "cuda_graph_bs",
-        "cuda_graph_bs_decode",
-        "cuda_graph_config",
-    ),
-    *("dllm_algorithm", "prefill_only_disable_kv_cache", "enable_kv_cache_sharding", "enable_hisparse"),
-)
-ATTENTION_RANKS = "attention ranks"
+SLIDING_RATIO = Start(release="").swa_full_tokens_ratio
 
 
 class Sglang:
@@ -136,11 +86,6 @@ def _model(fields: Fields) -> tuple[Model | None, Text | None]:
     return (fields.world.model(text), text) if text is not None else (None, None)
 
 
-def _first(fields: Fields, dests: tuple[str, ...], convert: Convert | None = None) -> Value[Any] | None:
-    """What is written under the first of several names of one setting."""
-    return next((found for dest in dests if (found := fields.written(dest, convert)) is not None), None)
-
-
 def _or(value: Value[Any] | None, otherwise: Value[Any]) -> Value[Any]:
     """The value, known or not; `otherwise` where there is none."""
     return otherwise if value is None else value
@@ -151,7 +96,6 @@ def _plain(fields: Fields) -> dict[str, Value[Any] | None]:
     offload = fields.value("cpu_offload_gb", lambda size: int(size * GIB))
     return {
         "revision": fields.written("revision"),
-        "max_output": None,
         "quantization": fields.written("quantization"),
         "load_time_quantization": _load_time(fields),
         "weights_dtype": fields.value("dtype"),
@@ -167,7 +111,6 @@ def _plain(fields: Fields) -> dict[str, Value[Any] | None]:
         "draft_tokens": fields.written("speculative_num_draft_tokens"),
         "attention_backend": fields.written("attention_backend"),
         "role": _role(fields),
-        "full_graphs": None,
     }
 
 
@@ -266,14 +209,8 @@ def _window(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]
         )
     elif checked is False or (longer is not None and longer.value.lower() in ("1", "true", "yes", "y")):
         own = None
-    cuts = fields.value("allow_auto_truncate")
-    kind = (
-        cuts
-        if isinstance(cuts, Unknown)
-        else Fact("truncate" if cuts and cuts.value else "refuse", cuts.origin)
-        if cuts
-        else None
-    )
+    cuts = _or(fields.value("allow_auto_truncate"), fields.default("--allow-auto-truncate", False))
+    kind = Fact("truncate" if cuts.value else "refuse", cuts.origin) if isinstance(cuts, Fact) else cuts
     return {
         "window": window,
         "model_window": own,
@@ -307,110 +244,23 @@ def _memory(
     return {"free_before": before, "free_after": after}
 
 
-def _given(fields: Fields, model: Model | None) -> dict[str, Value[Any]]:
-    """Fields of the memory model's settings that somebody states."""
-    found: dict[str, Value[Any] | None] = {name: _first(fields, dests) for name, dests in DESTS.items()}
-    for name in SHARES:
-        found[name] = _share(fields, name)
-    context, allowed = found["context_length"], Fact(True, Assumed("a longer window is another rule's matter"))
-    if context is not None:
-        found["allow_longer"] = allowed
-    found["model_dtype"] = _dtype(fields, model)
-    found["checkpoint_fp8_kv"] = _checkpoint_type(model, found["kv_cache_dtype"])
-    found["draft_layers"] = _draft_layers(fields)
-    if _decodes(fields):
-        found["disable_radix_cache"] = fields.written("disaggregation_mode", lambda _: True)
-    for name in UNREAD:
-        if fields.given(name) is not None:
-            flag = "--" + name.replace("_", "-")
-            found[name] = Unknown(
-                f"arguments.{name}", f"what {flag} makes of the pool was not worked out", "a measured pool"
-            )
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _share(fields: Fields, dest: str) -> Value[Fraction] | None:
-    return fields.written(dest, lambda share: Fraction(str(share)))
-
-
-def _decodes(fields: Fields) -> bool:
-    """A decode server of disaggregated serving, which keeps no prefixes unless it is told to."""
-    mode = fields.world.reading.typed("disaggregation_mode")
-    return mode == "decode" and fields.given("disaggregation_decode_enable_radix_cache") is None
-
-
-def _dtype(fields: Fields, model: Model | None) -> Value[str] | None:
-    """`--dtype`; `auto` turns checkpoints of 32 bits into 16."""
-    written = fields.written("dtype")
-    if written is not None and not (isinstance(written, Fact) and written.value == "auto"):
-        return written
-    arch = model.architecture if model is not None else None
-    if not isinstance(arch, Fact) or arch.value.dtype != "float32":
-        return None
-    return Fact("bfloat16" if arch.value.model_type.startswith("gemma") else "float16", arch.origin)
-
-
-def _checkpoint_type(model: Model | None, stated: Value[Any] | None) -> Value[bool] | None:
-    """Whether the checkpoint itself asks for an FP8 cache; asked only where `auto` stands."""
-    if model is None or model.entry is None or not isinstance(model.architecture, Fact):
-        return None
-    if isinstance(stated, Fact) and stated.value != "auto":
-        return None
-    if not model.entry.own:
-        return Unknown("model.kv_scheme", f"whether {model.id} makes `auto` fp8 is not known", "--kv-cache-dtype")
-    kind = model.entry.kv_cache_dtype
-    return Fact(True, model.architecture.origin) if kind is not None and kind.startswith("fp8") else None
-
-
-def _draft_layers(fields: Fields) -> Value[int] | None:
-    """Attention layers of a draft model that is named; those of the checkpoint's own head are the memory model's to find."""
-    given = fields.given("speculative_draft_model_path")
-    if given is None or given.value is None:
-        return None
-    arch = fields.world.model(given.value).architecture
-    if isinstance(arch, Unknown):
-        return arch
-    return Fact(sum(1 for _ in arch.value.parts((Attention, Latent))), arch.origin)
-
-
-def _device(fields: Fields) -> dict[str, Value[Any]]:
-    """Memory as nvidia-smi prints it and compute capability, where the device is known."""
-    hardware = fields.world.hardware
-    memory, device, capability = hardware["device_memory"], hardware["device"], hardware.get("capability")
-    found: dict[str, Value[Any]] = {}
-    if isinstance(device, Fact) and _driver_mib(device.value) and not _stated(memory):
-        found["total_mib"] = Fact(_driver_mib(device.value), device.origin)
-    elif isinstance(memory, Fact):
-        gap = 0 if _stated(memory) else nominal(fields.world.coefficient("usable_below_driver").value) * GIB  # type: ignore[union-attr]
-        found["total_mib"] = Fact(int(nominal(memory.value) + gap) // MIB, memory.origin)
-    if isinstance(capability, Fact):
-        found["capability"] = Fact(int(capability.value * 10), capability.origin)
-    return found
-
-
-def _driver_mib(device: Device) -> int | None:
-    return device.driver_mib
-
-
-def _stated(memory: Value[Any]) -> bool:
-    """Somebody stated the size; a device's own is a range."""
-    return isinstance(memory, Fact) and isinstance(memory.value, Range) and memory.value.exact
-
-
 def _started(
     fields: Fields, model: Model | None, values: Mapping[str, Value[Any] | None]
 ) -> dict[str, Value[Any] | None]:
     """The start of one rank, and the settings that follow from it."""
     from kvlint.sizing import sglang_server as sizing
 
-    given = _given(fields, model)
+    stated = given(fields, model)
     arch: Value[Any] = (
         model.architecture if model is not None else Unknown("model", "no model is named", "name a model")
     )
     release = values["release"]
     assert release is not None
-    place = _place(fields, values)
-    started: Value[Any] = sizing.start(architecture=arch, release=release, **given, **place)
+    before, after = values["free_before"], values["free_after"]
+    assert before is not None
+    assert after is not None
+    known = place(fields, before, after)
+    started: Value[Any] = sizing.start(architecture=arch, release=release, **stated, **known)
     if fields.open:
         started = Unknown("arguments", "flags may be among arguments that are filled in elsewhere", "write them")
     ranks = values["data_parallel"]
@@ -418,36 +268,18 @@ def _started(
     return {
         "start": started,
         "kv_dtype": _or_written(fields, "kv_cache_dtype", sizing.kv_dtype(started), unless="auto"),
-        "memory_fraction": _or(_share(fields, "mem_fraction_static"), sizing.memory_fraction(started)),
+        "memory_fraction": _or(share(fields, "mem_fraction_static"), sizing.memory_fraction(started)),
         "batched_tokens": _chunk(fields, sizing.chunk(started)),
         "chunked_prefill": _chunked(sizing.chunk(started)),
         "block_size": _or_written(fields, "page_size", sizing.page(started)),
         "prefix_caching": _prefixes(fields, sizing.caches_prefixes(started)),
         "state_dtype": fields.written("mamba_ssm_dtype"),
+        "sliding_ratio": _or(
+            share(fields, "swa_full_tokens_ratio"), fields.default("--swa-full-tokens-ratio", SLIDING_RATIO)
+        ),
         "width_per_rank": _asked(fields, values["attention_ranks"]),
         "batch_width": _width(fields, sizing.width(started, ranks)),
     }
-
-
-def _place(fields: Fields, values: Mapping[str, Value[Any] | None]) -> dict[str, Value[Any]]:
-    from kvlint.sizing.sglang_server import Memory
-
-    place = _device(fields)
-    measured = fields.world.hardware.get("available_kv")
-    if measured is not None:
-        place["measured"] = measured
-    for name, fact in (("before", values["free_before"]), ("after", values["free_after"])):
-        if isinstance(fact, Fact):
-            place[name] = Fact(Memory(_printed(fact.value)), fact.origin)
-    return place
-
-
-def _printed(size: Any) -> Any:
-    """A size that somebody copied from a log: hundredths of a GiB, whose decimal is the figure and not its whole bytes."""
-    if not isinstance(size, int):
-        return size
-    decimal = round(Fraction(size, GIB), 2)
-    return decimal * GIB if int(decimal * GIB) == size else size
 
 
 def _or_written(fields: Fields, dest: str, settled: Value[Any], unless: Any = None) -> Value[Any]:

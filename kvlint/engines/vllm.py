@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterator, Mapping
-from fractions import Fraction
 from typing import Any
 
 from kvlint.command import CommandLine
 from kvlint.engines import basename, vllm_cache
 from kvlint.engines.base import Program, Settings, World
-from kvlint.engines.fields import Fields, environment
+from kvlint.engines.fields import Fields, environment, exact, gibibytes
 from kvlint.engines.versions import parse
 from kvlint.engines.vllm_environment import unread
 from kvlint.facts import Assumed, Default, Fact, Unknown, Value, Written, nominal, quantity
@@ -18,7 +17,6 @@ from kvlint.models.lookup import Model, written_id
 from kvlint.sizing.server import Sizing
 from kvlint.source import Text
 from kvlint.subjects import Problem
-from kvlint.units import GIB
 
 SERVE, API_SERVER = "vllm serve", "python -m vllm.entrypoints.openai.api_server"
 # vllm==0.11.0:docker/Dockerfile:542 and vllm==0.12.0:docker/Dockerfile:543
@@ -233,7 +231,7 @@ def _plain(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
     manager = fields.written("disable_hybrid_kv_cache_manager", lambda off: not off)
     return {
         "revision": fields.value("revision"),
-        "memory_fraction": fields.value("gpu_memory_utilization", lambda share: Fraction(str(share))),
+        "memory_fraction": fields.value("gpu_memory_utilization", exact),
         "kv_pool_bytes": fields.value("kv_cache_memory_bytes"),
         "gpu_blocks": fields.written("num_gpu_blocks_override"),
         "block_size": fields.written("block_size"),
@@ -248,8 +246,8 @@ def _plain(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
         "async_scheduling": fields.written("async_scheduling"),
         "enforce_eager": fields.value("enforce_eager", default=False),
         "full_graphs": vllm_cache.full_graphs(fields),
-        "cpu_offload_bytes": fields.value("cpu_offload_gb", lambda size: int(Fraction(str(size)) * GIB)),
-        "host_cache_bytes": fields.written("kv_offloading_size", lambda size: int(Fraction(str(size)) * GIB)),
+        "cpu_offload_bytes": fields.value("cpu_offload_gb", gibibytes),
+        "host_cache_bytes": fields.written("kv_offloading_size", gibibytes),
         "kv_connector": vllm_cache.connector(fields),
         "draft_tokens": vllm_cache.draft_tokens(fields),
         "draft_model": vllm_cache.speculative(fields, "model"),

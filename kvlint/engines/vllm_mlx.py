@@ -10,7 +10,7 @@ from kvlint.command import CommandLine
 from kvlint.engines import basename
 from kvlint.engines.argparse import Given
 from kvlint.engines.base import Program, Settings, World
-from kvlint.engines.fields import Fields
+from kvlint.engines.fields import Fields, exact
 from kvlint.facts import Default, Fact, Unknown, Value, quantity
 from kvlint.models.lookup import Model, written_id
 from kvlint.sizing import vllm_mlx as memory
@@ -84,7 +84,7 @@ class VllmMlx:
             "max_output": fields.value("max_tokens"),
             "prefill_step": fields.value("prefill_step_size"),
             "draft_model": fields.value("mllm_draft_model"),
-            "memory_fraction": fields.value("gpu_memory_utilization", lambda share: Fraction(str(share))),
+            "memory_fraction": fields.value("gpu_memory_utilization", exact),
             "served_names": fields.written("served_model_name", lambda name: (name,)),
             "port": fields.value("port"),
             "tensor_parallel": Fact(1, Default(NAME, world.releases, "one process")),
