@@ -29,6 +29,9 @@ SKIPPED_DIRECTORIES = frozenset(
 )
 
 
+_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+
+
 class Unreadable(Exception):
     """A file that cannot be read as text: too large, binary, not permitted, not a file."""
 
@@ -81,18 +84,33 @@ class Disk:
 
     def read(self, path: str) -> bytes:
         try:
-            with open(self.root / path, "rb", buffering=0) as file:
-                status = os.fstat(file.fileno())
-                if not stat.S_ISREG(status.st_mode):
-                    raise Unreadable("not a regular file")
-                if status.st_size > MAX_BYTES:
-                    raise Unreadable(f"larger than {MAX_BYTES // 2**20} MiB")
-                return file.read(MAX_BYTES + 1)
+            file = os.open(os.path.join(self.root, path), _READ)
         except OSError as error:
             raise Unreadable(error.strerror or "cannot be read") from error
+        try:
+            return _contents(file)
+        except OSError as error:
+            raise Unreadable(error.strerror or "cannot be read") from error
+        finally:
+            os.close(file)
 
     def exists(self, path: str) -> bool:
         return (self.root / path).is_file()
+
+
+def _contents(file: int) -> bytes:
+    """All bytes of an open file."""
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
+        raise Unreadable("not a regular file")
+    if status.st_size > MAX_BYTES:
+        raise Unreadable(f"larger than {MAX_BYTES // 2**20} MiB")
+    data = os.read(file, status.st_size + 1)
+    if 0 < len(data) <= status.st_size:
+        return data
+    while len(data) <= MAX_BYTES and (more := os.read(file, MAX_BYTES)):
+        data += more
+    return data
 
 
 @dataclass(slots=True)

@@ -32,6 +32,9 @@ SEEDS = (
     *(b"model_list", b"concurrencylimit", b"containerconcurrency", b"inferenceservice", b"max_parallel_requests", b"kubeai"),
     *(b"kvlint:", b"num_ctx", b"max-model-len", b"max_model_len", b"engine_kwargs", b"served-model-name", b"served_model_name"),
 )
+# Each of them holds one of these fewer words, and most files hold none.
+_COMMON = (b"lm", b"model", b"concurrency")
+_HINTS = tuple(dict.fromkeys(next((part for part in _COMMON if part in word), word) for word in SEEDS))
 KEPT_BYTES = 256 * 1024  # context files above this are looked at when a name leads to them, not searched
 
 # A word that starts an engine or a proxy: what makes an unreadable document an error.
@@ -39,6 +42,15 @@ COMMAND = regex(
     r"\bvllm\b|mlx_lm|llama-server|llama-swap|\bsglang\b|ollama|lmdeploy|trtllm|text-generation|litellm|\bmodel_list\b"
 )
 BLANKED = regex(r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^}]*\}", re.DOTALL)
+
+
+def names_serving(data: bytes) -> bool:
+    """Whether a file's bytes hold one of the words of `SEEDS`."""
+    folded = data.lower()
+    for hint in _HINTS:
+        if hint in folded:
+            return any(word in folded for word in SEEDS)
+    return False
 
 
 @dataclass(eq=False, slots=True)
@@ -59,11 +71,13 @@ class Project:
     _parsed: dict[str, Parsed | None] = field(default_factory=dict, repr=False)
     _bytes: dict[str, bytes] = field(default_factory=dict, repr=False)
     _searched: _Searched | None = field(default=None, repr=False)
+    _paths: frozenset[str] = field(default=frozenset(), repr=False)
 
     def scan(self) -> None:
         """Pass one: every file that may matter is read once and classified."""
+        excluded = self.config.excluded if self.config.exclude else None
         for path in self.files.paths():
-            if self.config.excluded(path) or not (kind_of(path) or path in self.given):
+            if not (kind_of(path) or path in self.given) or (excluded is not None and excluded(path)):
                 continue
             try:
                 data = self.files.read(path)
@@ -73,8 +87,7 @@ class Project:
             self.read += 1
             if b"kvlint:" in data:
                 self.marked.add(path)
-            folded = data.lower()
-            if path in self.given or any(word in folded for word in SEEDS):
+            if path in self.given or names_serving(data):
                 self.seeds.append(path)
                 self._bytes[path] = data
             else:
@@ -128,14 +141,13 @@ class Project:
             if document.node is not None
         ]
 
-    def search(self, needle: str) -> Iterator[str]:
-        """Pass two: files whose bytes hold `needle`, seeds and context alike, each once."""
-        wanted = needle.encode("utf-8", "surrogatepass")
-        if not wanted:
-            return
+    def search(self, needle: str, among: str = "") -> Iterable[str]:
+        """Pass two: files whose bytes hold `needle`, and `among` too, seeds and context alike, each once."""
+        if not needle:
+            return ()
         if self._searched is None:
             self._searched = _Searched({**self._bytes, **self._context})
-        yield from self._searched.find(wanted)
+        return self._searched.find(_encoded(needle), _encoded(among))
 
     def text(self, path: str) -> Source | None:
         parsed = self.parsed(path)
@@ -147,14 +159,18 @@ class Project:
         )
 
     @property
-    def all_paths(self) -> set[str]:
-        return self._bytes.keys() | self._context.keys()
+    def all_paths(self) -> frozenset[str]:
+        if len(self._paths) != len(self._bytes) + len(self._context):
+            self._paths = frozenset(self._bytes.keys() | self._context.keys())
+        return self._paths
 
 
 class _Searched:
     """All files as one run of bytes, so that looking for a name is one scan."""
 
     def __init__(self, contents: dict[str, bytes]) -> None:
+        self._contents = contents
+        self._holding: dict[bytes, list[tuple[str, bytes]]] = {}
         self._paths = list(contents)
         self._starts: list[int] = []
         at = 0
@@ -163,7 +179,14 @@ class _Searched:
             at += len(data) + 1
         self._all = b"\0".join(contents.values())
 
-    def find(self, wanted: bytes) -> Iterator[str]:
+    def find(self, wanted: bytes, among: bytes) -> Iterable[str]:
+        if not among:
+            return self._find(wanted)
+        if among not in self._holding:
+            self._holding[among] = [(path, self._contents[path]) for path in self._find(among)]
+        return [path for path, data in self._holding[among] if wanted in data]
+
+    def _find(self, wanted: bytes) -> Iterator[str]:
         at = self._all.find(wanted)
         while at >= 0:
             number = bisect_right(self._starts, at) - 1
@@ -171,6 +194,10 @@ class _Searched:
             if number + 1 == len(self._starts):
                 return
             at = self._all.find(wanted, self._starts[number + 1])
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _line(span: Span) -> Span:

@@ -54,9 +54,8 @@ class Cluster:
         if not name or (name, kind) in self.searched:
             return
         self.searched.add((name, kind))
-        kinds = set(self.project.search(f"kind: {kind}")) if kind else None
-        for path in self.project.search(name):
-            if path in self.paths or (kinds is not None and path not in kinds):
+        for path in self.project.search(name, f"kind: {kind}" if kind else ""):
+            if path in self.paths:
                 continue
             self.paths.add(path)
             for item in self.project.items(path):
