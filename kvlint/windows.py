@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kvlint.coefficients import Coefficients
-from kvlint.facts import Assumed, Fact, Range, Unknown, Value, Written, nominal, quantity
+from kvlint.facts import Assumed, Derived, Fact, Range, Unknown, Value, Written, nominal, quantity
 from kvlint.links import Link, largest_promise
 from kvlint.subjects import Server
 
@@ -37,13 +37,22 @@ def _window(server: Server, links: list[Link], coefficients: Coefficients) -> Va
     reaching = largest_promise(links)
     if reaching is not None:
         tokens = reaching.promise.tokens
-        if reaching.promise.enforced or not isinstance(tokens.origin, Written):
-            return tokens
-        return Fact(tokens.value, Written(tokens.origin.span, tokens.origin.via, "claimed"))
+        return tokens if reaching.promise.enforced else claimed(tokens)
     longest = server.settings.get("model_window")
     if longest is None or isinstance(longest, Unknown):
         return Unknown("window", "nothing promises a window", "declare [[workload]] window in kvlint.toml")
     return open_window(coefficients.get("least_useful_window"), longest)
+
+
+def claimed(fact: Fact[Any]) -> Fact[Any]:
+    """The same value, whose written leaves nothing enforces."""
+    origin = fact.origin
+    if isinstance(origin, Written):
+        return Fact(fact.value, Written(origin.span, origin.via, "claimed"))
+    if isinstance(origin, Derived):
+        inputs = tuple((name, claimed(each)) for name, each in origin.inputs)
+        return Fact(fact.value, Derived(origin.quantity, inputs))
+    return fact
 
 
 def stated(window: Value[Any]) -> bool:
