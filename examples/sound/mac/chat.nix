@@ -2,6 +2,7 @@
 { config, pkgs, ... }:
 
 let
+  # kvlint: ignore[untrimmable-cache] conversations here are continued, never edited
   model = "lmstudio-community/Qwen3.8-27B-MLX-4bit";
   width = 2;
   port = 8101;
