@@ -12,7 +12,7 @@ from kvlint.sizing import lmdeploy
 from kvlint.sizing.lmdeploy import Settings
 from kvlint.sizing.refusals import start_refusal
 from kvlint.sizing.server import Sizing
-from kvlint.sizing.spans import Refusal
+from kvlint.sizing.spans import Refusal, stated
 
 READ = "LMDeploy's messages.py, cache_engine.py and TurboMind of each release"
 
@@ -110,8 +110,8 @@ class LmdeploySizing(Sizing):
     """LMDeploy: one pool of blocks a rank, filled from what the weights leave."""
 
     def _stated(self) -> dict[str, Value[Any]]:
-        stated: dict[str, Value[Any]] = self.server.settings["stated"].value  # type: ignore[union-attr]
-        return stated
+        found: dict[str, Value[Any]] = self.server.settings["stated"].value  # type: ignore[union-attr]
+        return found
 
     def start_refusal(self) -> Value[str] | None:
         """Why the engine stops, whatever the memory."""
@@ -152,7 +152,7 @@ class LmdeploySizing(Sizing):
         return weights_per_device(self.need("weights_bytes"), self.need("tensor_parallel"))
 
     def budget_bytes(self) -> Value[Any]:
-        return self.server.hardware["device_memory"]
+        return stated(self.server.hardware["device_memory"])
 
     def blocks(self) -> Value[Any]:
         measured = self.server.hardware.get("available_kv")

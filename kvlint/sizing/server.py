@@ -29,6 +29,8 @@ DERIVED: Mapping[str, str] = {
     "blocks": "blocks",
     "buffers": "buffers",
     "pool_tokens": "tokens",
+    "sliding_pool_tokens": "tokens",
+    "pool_token_bytes": "B",
     "max_concurrency": "requests",
     "prompt_cache_capacity_bytes": "B",
     "warm_slots": "conversations",
@@ -82,6 +84,12 @@ class Sizing:
         if found is None:
             return Unknown(name, f"{name} is not stated", f"state {name}")
         return found
+
+    def window_source(self) -> Value[int] | None:
+        """The window where it is written, else the stated limit of the pool, which is what to look at when the two do not fit."""
+        window, limit = self.server.settings.get("window"), self.server.settings.get("pool_limit_tokens")
+        chosen = isinstance(window, Fact) and any(isinstance(leaf.origin, Written) for leaf in window.leaves())
+        return window if chosen or limit is None else limit
 
     def attention_heads(self) -> Value[int] | None:
         arch = self.server.architecture

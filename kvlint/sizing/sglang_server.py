@@ -10,12 +10,13 @@ from kvlint.models.architecture import Architecture
 from kvlint.records import fields
 from kvlint.sizing import sglang
 from kvlint.sizing.refusals import start_refusal
-from kvlint.sizing.server import DERIVED, Sizing
+from kvlint.sizing.server import Sizing
 from kvlint.sizing.sglang_model import sliding_window
 from kvlint.sizing.sglang_releases import rules
 from kvlint.sizing.sglang_settings import Settings
 from kvlint.sizing.sglang_start import Memory, Start
 from kvlint.sizing.sglang_start import start as start_of
+from kvlint.sizing.spans import stated
 
 EXECUTED = "SGLang's own argument resolution and pool sizing, executed release by release"
 PLACE = ("total_mib", "capability", "before", "after", "measured")
@@ -25,9 +26,9 @@ PLACE = ("total_mib", "capability", "before", "after", "measured")
 def start(architecture: Architecture, release: str, **given: Any) -> Start:
     """The start of one rank.  `given`: fields of `Settings`, and what is known of the device (`PLACE`)."""
     known = {field.name for field in fields(Settings)}
-    stated = {name: value for name, value in given.items() if name in known}
+    fields_given = {name: value for name, value in given.items() if name in known}
     place = {name: value for name, value in given.items() if name in PLACE}
-    return start_of(architecture, Settings(release=release, **stated), **place)
+    return start_of(architecture, Settings(release=release, **fields_given), **place)
 
 
 @quantity("kv_dtype", unit="", formula="the cache type after the engine's defaults", source=EXECUTED)
@@ -195,6 +196,23 @@ def sliding_pool_tokens(start: Start, data_parallel: int) -> Union[int, Range, U
 
 
 @quantity(
+    "fitted_pool_tokens",
+    unit="tokens",
+    formula="(pool_bytes - streams × pages of the sliding window × their bytes) ÷ bytes of full layers, of all ranks",
+    source=EXECUTED,
+)
+def fitted_pool_tokens(start: Start, pool_bytes: int, streams: int, data_parallel: int) -> int | Unknown:
+    price, arguments = start.price, start.arguments
+    if isinstance(price, Unknown):
+        return price
+    if isinstance(arguments, Unknown):
+        return arguments
+    page = arguments.page_size
+    kept = -(-streams // data_parallel) * (aligned(sliding_window(arguments.model), page) + page)
+    return max(0, pool_bytes - kept * price.sliding) // max(1, price.full) // page * page * data_parallel
+
+
+@quantity(
     "max_concurrency",
     unit="requests",
     formula="pool_tokens ÷ window in whole pages, at most batch_width",
@@ -314,7 +332,7 @@ class SglangSizing(Sizing):
         return weights_per_device(*(self.need(name) for name in parts))
 
     def budget_bytes(self) -> Value[Any]:
-        return self.server.hardware["device_memory"]
+        return stated(self.server.hardware["device_memory"])
 
     def usable_bytes(self) -> Value[Any]:
         return usable_bytes(self.need("free_before"), self.need("memory_fraction"))
@@ -346,11 +364,13 @@ class SglangSizing(Sizing):
         found = self.get("state_blocks")
         return state_requests(found, slots(self._start())) if found is not None else None
 
-    def derived(self) -> dict[str, Value[Any]]:
-        """The contract's values, and what only this engine has: the pool of sliding layers."""
-        names = [*DERIVED, "pool_token_bytes", "sliding_pool_tokens"]
-        pairs = ((name, self.get(name)) for name in names)
-        return {name: value for name, value in pairs if value is not None}
+    def fitted_pool_tokens(self) -> Value[Any] | None:
+        """Tokens that the pool would hold with a sliding part of just what the streams need."""
+        if self.get("sliding_pool_tokens") is None:
+            return None
+        return fitted_pool_tokens(
+            self._start(), self.need("pool_bytes"), self.need("streams"), self.need("data_parallel")
+        )
 
 
 def _present(value: Value[Any]) -> Value[Any] | None:

@@ -13,7 +13,7 @@ from kvlint.sizing import tgi
 from kvlint.sizing.kv import element_bytes, growing_elements
 from kvlint.sizing.refusals import start_refusal
 from kvlint.sizing.server import Sizing
-from kvlint.sizing.spans import Refusal
+from kvlint.sizing.spans import Refusal, stated
 from kvlint.sizing.tgi import Limits, Settings
 
 READ = "text-generation-inference, launcher and flash_causal_lm.py of each release"
@@ -142,8 +142,8 @@ class TgiSizing(Sizing):
     """TGI: one pool a shard, sized after a warm-up prefill.  Tokens are those of the server: every shard holds them all."""
 
     def _stated(self) -> dict[str, Value[Any]]:
-        stated: dict[str, Value[Any]] = self.server.settings["stated"].value  # type: ignore[union-attr]
-        return stated
+        found: dict[str, Value[Any]] = self.server.settings["stated"].value  # type: ignore[union-attr]
+        return found
 
     def _limits(self) -> Value[Any]:
         known = dict(self._stated())
@@ -195,7 +195,7 @@ class TgiSizing(Sizing):
         return weights_per_device(self.need("weights_bytes"), self.need("tensor_parallel"))
 
     def budget_bytes(self) -> Value[Any]:
-        return self.server.hardware["device_memory"]
+        return stated(self.server.hardware["device_memory"])
 
     def usable_bytes(self) -> Value[Any]:
         return usable_bytes(self.need("budget_bytes"), self.need("memory_fraction"))

@@ -11,7 +11,7 @@ from kvlint.models.architecture import Architecture
 from kvlint.sizing import trtllm
 from kvlint.sizing.refusals import start_refusal
 from kvlint.sizing.server import Sizing
-from kvlint.sizing.spans import Refusal
+from kvlint.sizing.spans import Refusal, stated
 from kvlint.sizing.trtllm import Settings
 
 READ = "tensorrt_llm/_torch/pyexecutor/resource_manager.py and _util.py"
@@ -109,8 +109,8 @@ class TrtllmSizing(Sizing):
     """trtllm-serve.  Values of a device are those of one rank."""
 
     def _stated(self) -> dict[str, Value[Any]]:
-        stated: dict[str, Value[Any]] = self.server.settings["stated"].value  # type: ignore[union-attr]
-        return stated
+        found: dict[str, Value[Any]] = self.server.settings["stated"].value  # type: ignore[union-attr]
+        return found
 
     def start_refusal(self) -> Value[str] | None:
         """Why the engine stops, whatever the memory."""
@@ -145,7 +145,7 @@ class TrtllmSizing(Sizing):
         )
 
     def budget_bytes(self) -> Value[Any]:
-        return self.server.hardware["device_memory"]
+        return stated(self.server.hardware["device_memory"])
 
     def rank_tokens(self) -> Value[Any]:
         """Tokens of the pool of one rank."""

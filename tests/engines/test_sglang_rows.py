@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from kvlint.check import check, evaluate, memory_project
 from kvlint.engines import engine
 from kvlint.engines.options import options
 from kvlint.facts import Fact
 from kvlint.models import catalogue
+from kvlint.pipeline import check, evaluate, memory_project
 from kvlint.subjects import Server
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared"
