@@ -126,16 +126,21 @@ def _scripts(pod: Pod, cluster: Cluster) -> Scripts:
     in_files = Files(cluster.project).scripts(pod.item.path)
 
     def script(word: Text) -> Text | None:
-        name = word.value.rpartition("/")[2]
-        for volume in (pod.spec.list("volumes") or List((), pod.place)).maps():
-            mounted = volume.string("configMap", "name")
-            data = cluster.config_map(mounted, pod.item) if mounted and name.endswith(SCRIPT_ENDINGS) else None
-            text = data.text(name) if data is not None else None
-            if text is not None:
-                return text
-        return in_files(word)
+        found = mounted(pod, word.value, cluster) if word.value.endswith(SCRIPT_ENDINGS) else None
+        return found if found is not None else in_files(word)
 
     return script
+
+
+def mounted(pod: Pod, path: str, cluster: Cluster) -> Text | None:
+    """The text of a file that a ConfigMap brings into the pod, by its name."""
+    for volume in (pod.spec.list("volumes") or List((), pod.place)).maps():
+        name = volume.string("configMap", "name")
+        data = cluster.config_map(name, pod.item) if name else None
+        text = data.text(path.rpartition("/")[2]) if data is not None else None
+        if text is not None:
+            return text
+    return None
 
 
 def image_of(container: Map) -> Text | None:
@@ -269,6 +274,7 @@ def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
         "service_ports": tuple(number for each in services for number in _service_ports(each, ports)),
         "mig": _mig(limits, requests),
         "spread": bool(services) and not kept_together(services, pod.labels, pod.item, cluster),
+        "mounted": lambda path: mounted(pod, path, cluster),
         **pod.data,
     }
     if cluster.overlay:

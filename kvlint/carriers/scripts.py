@@ -22,9 +22,10 @@ from kvlint.source import HOLE, Source, Text
 
 @dataclass(slots=True)
 class Files:
-    """The files of a project by the words that name them."""
+    """The files of a project by the words that name them; `every`: those of formats that nobody here reads as well."""
 
     project: Project
+    every: bool = False
     _by_name: dict[str, list[str]] = field(default_factory=dict)
     _sources: dict[str, Source | None] = field(default_factory=dict)
 
@@ -50,7 +51,7 @@ class Files:
 
     def _named(self, name: str) -> list[str]:
         if not self._by_name:
-            for path in sorted(self.project.all_paths):
+            for path in self.project.files.paths() if self.every else sorted(self.project.all_paths):
                 self._by_name.setdefault(path.rpartition("/")[2], []).append(path)
         return self._by_name.get(name, [])
 

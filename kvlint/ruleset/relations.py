@@ -160,6 +160,13 @@ def _causes(name: str, value: Value[Any]) -> list[tuple[str, Span, str]]:
     return list(found.values())[:8]
 
 
+def templates(evaluation: Evaluation) -> Iterator[Subject]:
+    """What the chat templates that servers are given print anew for each request."""
+    from kvlint.ruleset import templates as given
+
+    return given.subjects(evaluation)
+
+
 def suppressions(evaluation: Evaluation, known: Iterable[Suppression], active: set[str]) -> Iterator[Subject]:
     """Every rule name of every `ignore`; one whose rule did not run is not judged for its use."""
     from kvlint.ruleset.load import rules

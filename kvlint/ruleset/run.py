@@ -59,7 +59,14 @@ def subjects(evaluation: Evaluation) -> Iterator[Subject]:
 
     kinds: tuple[Callable[[Evaluation], Iterator[Subject]], ...] = (
         *(_servers, _problems, _admissions),
-        *(relations.links, relations.devices, relations.groups, relations.parity, relations.declared),
+        *(
+            relations.links,
+            relations.devices,
+            relations.groups,
+            relations.parity,
+            relations.declared,
+            relations.templates,
+        ),
     )
     for kind in kinds:
         try:

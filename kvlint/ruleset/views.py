@@ -82,10 +82,10 @@ def problems(group: ServerGroup, coefficient: Coefficients) -> Iterator[Subject]
         yield _problem_subject(first, cases, group.id)
 
 
-def problem(each: Problem, coefficient: Coefficients) -> Subject:
-    """A problem that no server's parser has: a document, a proxy's key."""
+def problem(each: Problem, coefficient: Coefficients, server: str | None = None) -> Subject:
+    """A problem that no server's parser has: a document, a proxy's key, a file that a server is given."""
     case = Case(partial(_problem_value, each, None, coefficient), each.data.get("engine"))
-    return _problem_subject(each, (case,), None)
+    return _problem_subject(each, (case,), server)
 
 
 def _problem_subject(each: Problem, cases: tuple[Case, ...], server_id: str | None) -> Subject:
