@@ -27,7 +27,8 @@ def settle(server: Server, links: list[Link], coefficients: Coefficients) -> Non
     if "window" in server.settings:
         return
     server.settings.setdefault("window_kind", Fact("none", Assumed(f"{server.engine} has no window of its own")))
-    server.settings["window"] = _window(server, links, coefficients)
+    window = server.settings["window"] = _window(server, links, coefficients)
+    server.settings["window_stated"] = Fact(stated(window), window.origin) if isinstance(window, Fact) else window
 
 
 def _window(server: Server, links: list[Link], coefficients: Coefficients) -> Value[Any]:
