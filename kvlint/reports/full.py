@@ -44,8 +44,9 @@ def _snippet(span: Span, label: str, role: str, gutter: int, style: Style) -> It
     pad, bar = " " * gutter, style("|", "frame")
     yield f"{pad}{style('-->', 'frame')} {place(span)}" + (f"  {label}" if label else "")
     yield f"{pad} {bar}"
+    most = 1 if role == "related" else MAX_LINES
     for shown, (number, runs) in enumerate(underlined(span).items()):
-        if shown == MAX_LINES:
+        if shown == most:
             yield f"{pad} {bar} …"
             break
         text, marks = _window(span.source.line(number), runs)

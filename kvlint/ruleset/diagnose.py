@@ -14,8 +14,14 @@ from kvlint.ruleset.load import Rule, units
 from kvlint.ruleset.messages import show
 from kvlint.sizing.server import DERIVED
 from kvlint.source import Span
+from kvlint.subjects import SETTINGS
 
 MAX_RELATED = 8
+# What a message says in passing: a place of its own would explain nothing.
+WORDS = frozenset(
+    {"engine", "name", "system", "per", "excess", "version", "agree", "agrees", "kind", "text", "server", "relation", "source"}
+    | {"literal", "quantity", "computed", "values", "pinned", "expired", "known", "used", "rule"}
+)
 
 
 def diagnose(outcome: Outcome, suggestions: Iterable[Suggestion] = ()) -> Diagnostic:
@@ -24,7 +30,8 @@ def diagnose(outcome: Outcome, suggestions: Iterable[Suggestion] = ()) -> Diagno
     span = subject.mark(case, rule.mark)
     facts = dict(_facts(rule, case.lookup))
     related = [Related(place, role, words) for role, place, words in subject.related]
-    related += _causes(facts, span)
+    told = {(id(each.span.source), each.span.start, each.span.end) for each in related}
+    related += [each for key, each in _causes(facts, span).items() if key not in told]
     inputs = tuple(place for fact in (*facts.values(), *verdict.facts) for place in fact.spans())
     message = rule.message_of(verdict, case.lookup, case.engine, case.releases)
     return Diagnostic(
@@ -37,7 +44,7 @@ def diagnose(outcome: Outcome, suggestions: Iterable[Suggestion] = ()) -> Diagno
         server=subject.server,
         servers=subject.servers,
         admissions=subject.admissions,
-        values={name: fact.value for name, fact in facts.items() if "." not in name},
+        values=_values(facts),
         suggestions=tuple(suggestions),
         fix=_fix(outcome, span),
         inputs=tuple(dict.fromkeys(inputs)),
@@ -52,18 +59,30 @@ def _facts(rule: Rule, lookup: Any) -> Iterator[tuple[str, Fact[Any]]]:
             yield name, found
 
 
-def _causes(facts: Mapping[str, Fact[Any]], primary: Span) -> list[Related]:
+def _values(facts: Mapping[str, Fact[Any]]) -> dict[str, Any]:
+    """By the contract's names; of a link, the values of its server."""
+    found: dict[str, Any] = {}
+    for name, fact in facts.items():
+        head, _, tail = name.rpartition(".")
+        if (not head or head.endswith("server")) and (tail in SETTINGS or tail in DERIVED):
+            found[tail] = fact.value
+    return found
+
+
+def _causes(facts: Mapping[str, Fact[Any]], primary: Span) -> dict[tuple[int, int, int], Related]:
     """The written leaves behind the values, each once, but for the place that is underlined already."""
     causes: dict[tuple[int, int, int], Related] = {}
     for name, fact in facts.items():
         for leaf_name, leaf in named_leaves(name, fact):
             if not isinstance(leaf.origin, Written) or leaf.origin.span == primary:
                 continue
+            if leaf_name.rpartition(".")[2] in WORDS:
+                continue
             place = leaf.origin.span
             key = (id(place.source), place.start, place.end)
             words = f"{leaf_name.rpartition('.')[2]} = {show_value(leaf_name, leaf.value)}"
             causes.setdefault(key, Related(place, "cause", words))
-    return list(causes.values())
+    return causes
 
 
 def named_leaves(name: str, fact: Fact[Any]) -> Iterator[tuple[str, Fact[Any]]]:
