@@ -135,7 +135,7 @@ def _of_table(table: Any, evaluation: Evaluation) -> Claim | Problem:
 
 
 def _misplaced(span: Span, reason: str) -> Problem:
-    return Problem("misplaced-directive", span, {"value": reason, "why": reason})
+    return Problem("misplaced-directive", span, {"why": reason})
 
 
 def _near(quantity: str) -> str:

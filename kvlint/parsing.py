@@ -46,6 +46,8 @@ _NAMES = regex(
     r"|(?P<justfile>\.?justfile)|(?P<procfile>procfile(?:\..*)?)|(?P<caddy>caddyfile)",
     re.IGNORECASE,
 )
+# Endings of programs and prose, whatever stands before them: `modelfile.py` is no Modelfile.
+_OTHER = frozenset(["py", "pyi", "go", "rs", "ts", "tsx", "js", "jsx", "c", "h", "cc", "cpp", "java", "rb", "md", "rst", "html"])
 _DROP_IN = regex(r"(?:.*/)?[^/]+\.(?:service|container)\.d/[^/]+\.conf")
 _SHEBANG = regex(r"#!.*?\b(?:nix-shell|(?:ba|da|k|mk|z|a)?sh)\b")
 
@@ -62,6 +64,8 @@ def kind_of(path: str) -> str | None:
     stem, dot, extension = bare.rpartition(".")
     if dot and stem and extension.lower() in EXTENSIONS:
         return EXTENSIONS[extension.lower()]
+    if dot and extension.lower() in _OTHER:
+        return None
     match = _NAMES.fullmatch(bare)
     if match and match.lastgroup not in (None, "caddy"):
         return match.lastgroup
