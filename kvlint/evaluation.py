@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kvlint.carriers.registry import Findings
 from kvlint.coefficients import Coefficients
-from kvlint.facts import Unknown
+from kvlint.facts import Fact, Unknown
 from kvlint.links import Chain
 from kvlint.project import Project
 from kvlint.records import dataclass
@@ -24,7 +24,9 @@ class Evaluation:
 
 def unknown_inputs(server: Server) -> dict[str, str]:
     """What could not be known of a server, and what would supply it: by missing fact."""
-    values = (*server.settings.values(), *server.hardware.values(), *server.sizing.derived().values())
+    derived = server.sizing.derived()
+    bounded = isinstance(derived.get("budget_bytes"), Fact)
+    values = (*server.settings.values(), *(() if bounded else server.hardware.values()), *derived.values())
     found: dict[str, str] = {}
     for value in values:
         if isinstance(value, Unknown):

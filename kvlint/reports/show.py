@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from kvlint.evaluation import Evaluation, unknown_inputs
-from kvlint.facts import Derived, Fact, Unknown
+from kvlint.facts import Coefficient, Derived, Fact, Unknown
 from kvlint.models.architecture import Architecture
 from kvlint.reports import origin
 from kvlint.reports.bar import memory_bar
@@ -78,13 +78,13 @@ def _model(server: Server) -> str | None:
 
 
 def _across(group: ServerGroup, get: Callable[[Server], Any], unit: str | None = None) -> dict[str, Any] | None:
-    """A value in all worlds: one object, or `worlds` where they differ; None where no world knows it."""
+    """A value in all worlds: one object, or `worlds` where they differ or only some know it; None where none does."""
     seen: list[tuple[list[str], Any, Fact[Any]]] = []
     missing = False
     for world in group.live:
         found = get(world)
         if not isinstance(found, Fact):
-            missing = missing or found is not None
+            missing = True
             continue
         value = plain(_bare(found.value))
         for versions, other, _ in seen:
@@ -95,7 +95,7 @@ def _across(group: ServerGroup, get: Callable[[Server], Any], unit: str | None =
             seen.append((list(world.releases), value, found))
     if not seen:
         return None
-    if len(seen) == 1:
+    if len(seen) == 1 and not missing:
         return _fact(seen[0][2], unit)
     return {"worlds": [{"versions": versions, **_fact(fact, unit)} for versions, _, fact in seen]}
 
@@ -105,9 +105,39 @@ def _fact(fact: Fact[Any], unit: str | None) -> dict[str, Any]:
     if unit is None:
         return {"value": value, "origin": origin.as_json(fact)}
     if isinstance(fact.origin, Derived):
-        inputs = [name for name, _ in fact.origin.inputs]
+        inputs = list(dict.fromkeys(_contract_names(fact.origin)))
         return {"value": value, "unit": unit, "formula": fact.origin.quantity.formula, "inputs": inputs}
     return {"value": value, "unit": unit, "formula": "", "inputs": [], "origin": origin.as_json(fact)}
+
+
+# The engines' own words for what has a name in the contract.  A shape is the model's; a device's memory is the budget.
+_STANDS_FOR = {
+    **dict.fromkeys(("architecture", "expert_bytes"), "model"),
+    **dict.fromkeys(("device_bytes", "device_memory"), "budget_bytes"),
+    **dict.fromkeys(("max_model_len", "context_length", "context", "input_tokens", "output_tokens"), "window"),
+    **dict.fromkeys(("max_num_batched_tokens", "chunked_prefill_size"), "batched_tokens"),
+    **dict.fromkeys(("kv_cache_dtype", "cache_type_k", "cache_type_v", "element_bytes", "kv_bits"), "kv_dtype"),
+    **dict.fromkeys(("sequences", "parallel"), "batch_width"),
+    "model_dtype": "weights_dtype",
+    "weights": "weights_bytes",
+    "draft": "draft_model",
+    "speculative_tokens": "draft_tokens",
+    "decode_context_parallel": "context_parallel",
+    "offload_bytes": "cpu_offload_bytes",
+    "page_size": "block_size",
+}
+
+
+def _contract_names(origin: Derived) -> Iterator[str]:
+    """Settings, derived values and coefficients that a value was worked out from; what has no name there gives its own inputs."""
+    for name, fact in origin.inputs:
+        known = _STANDS_FOR.get(name, name)
+        if known in SETTINGS or known in DERIVED:
+            yield known
+        elif isinstance(fact.origin, Coefficient):
+            yield fact.origin.name
+        elif isinstance(fact.origin, Derived):
+            yield from _contract_names(fact.origin)
 
 
 def _bare(value: Any) -> Any:
