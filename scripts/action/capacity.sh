@@ -11,7 +11,7 @@ skip() {
   exit 0
 }
 
-known() { git rev-parse --quiet --verify --end-of-options "$1^{commit}" 2> /dev/null; }
+known() { git rev-parse --quiet --verify "$1^{commit}" 2> /dev/null; }
 
 base="${BASE:-}"
 if [[ -z ${base} || ${base} =~ ^0+$ ]]; then skip "this event has no base revision"; fi
