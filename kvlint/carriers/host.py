@@ -35,7 +35,7 @@ def contained(site: Site, line: CommandLine) -> Site:
         gpus=site.gpus or count,
         device_ids=site.device_ids or ids,
         hosts=(*site.hosts, *([container.name.value] if container.name is not None and container.name.known else [])),
-        published={**site.published, **dict(_published(container.ports))},
+        published={**site.published, **dict(published(container.ports))},
         memory_limit=site.memory_limit or _size(container.memory),
         shared_memory=site.shared_memory or _size(container.shm_size),
         host_ipc=site.host_ipc or (container.ipc is not None and container.ipc.value in ("host", "shareable")),
@@ -71,7 +71,8 @@ def _granted(gpus: Text | None) -> tuple[Value[int] | None, tuple[Text, ...]]:
     return Unknown("hardware.count", "all devices of the host are given", "[[hardware]] count"), ()
 
 
-def _published(ports: tuple[Text, ...]) -> Iterator[tuple[int, Fact[int]]]:
+def published(ports: tuple[Text, ...]) -> Iterator[tuple[int, Fact[int]]]:
+    """`-p host:container` as pairs of the two, those that are written so."""
     for port in ports:
         match = _PORT.fullmatch(port.value)
         if match:

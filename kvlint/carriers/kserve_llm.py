@@ -18,9 +18,10 @@ from kvlint.carriers.kubernetes import pods_of
 from kvlint.carriers.pods import Pod, count_of, environment, labels_of, of_container, processes
 from kvlint.facts import Default, Fact, Value, quantity
 from kvlint.formats.shell import split
+from kvlint.records import replace
 from kvlint.source import Span, Text
 from kvlint.subjects import Problem, Process
-from kvlint.tree import List, Map, Opaque, Scalar
+from kvlint.tree import List, Map, Opaque, Scalar, walk
 
 CONFIG = "LLMInferenceServiceConfig"
 CONTAINER = "main"
@@ -43,7 +44,7 @@ def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
     if root.string("kind") == CONFIG:
         if not _in_use(item, cluster):
             for pod in pods_of(item):
-                yield from processes(pod, cluster)
+                yield from processes(replace(pod, data={**pod.data, **_router(root.map("spec"))}), cluster)
         return
     spec = _with_bases(item, cluster)
     if spec is None:
@@ -104,7 +105,7 @@ def _role(item: Item, spec: Map, section: Map, role: str, cluster: Cluster) -> I
         replicas=_replicas(section),
         size=size,
         env={} if size is None else {name: Text.unknown(place, f"{name} is set by the controller") for name in GROUP},
-        data=MappingProxyType({"kind": "LLMInferenceService", "role": role}),
+        data=MappingProxyType({"kind": "LLMInferenceService", "role": role, **_router(spec)}),
     )
     listed = template.list("containers")
     containers = list(listed.maps()) if listed is not None else []
@@ -145,6 +146,17 @@ def _model(address: Scalar | None, span: Span) -> Text:
         end = address.value.find(":", len("hf://"))
         return address.text.slice(len("hf://"), end if end > 0 else None)
     return Text.at(system("kserve")["model_path"], span)
+
+
+def _router(spec: Map | None) -> dict[str, Value[int]]:
+    """The block size by which the service's own scheduler counts cached prefixes."""
+    scheduler = spec.map("router", "scheduler") if spec is not None else None
+    for node in walk(scheduler) if scheduler is not None else ():
+        size = node.get("tokenProcessorConfig", "blockSize") if isinstance(node, Map) else None
+        found = count_of(size, "blockSize", "a literal blockSize")
+        if found is not None:
+            return {"router_block_size": found}
+    return {}
 
 
 def _replicas(section: Map) -> Value[int] | None:

@@ -127,6 +127,9 @@ def _deployment(proxy: _Proxy, entry: Map) -> Admission | None:
     if key is not None:
         settings["limit_key"] = Fact(key.value, Written(key.span))
     address = params.text("api_base") or params.text("base_url")
+    model = params.text("model")
+    if model is not None and model.known:
+        settings["model"] = Fact(model.value, Written(model.span, model.via))
     if "cache_salt" in (params.map("extra_body") or Map((), entry.span)):
         settings["salted"] = Fact(True, Written(entry.span))
     target = _endpoint(address, params.text("model"))

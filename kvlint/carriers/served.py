@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from kvlint.carriers.base import Item, directory
 from kvlint.carriers.embedded import Around
@@ -42,7 +43,7 @@ def reached(target: Endpoint | None, around: Around) -> Endpoint | None:
 
 def worker_count(words: list[Text]) -> Value[int] | None:
     """The processes that a proxy's command starts; None where it does not say."""
-    for word, following in zip(words, [*words[1:], None], strict=True):
+    for word, following in zip_longest(words, words[1:]):
         name, equals, _ = word.value.partition("=")
         if name not in WORKERS:
             continue

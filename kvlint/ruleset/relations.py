@@ -75,9 +75,11 @@ def groups(evaluation: Evaluation) -> Iterator[Subject]:
 
 
 def parity(evaluation: Evaluation) -> Iterator[Subject]:
-    """Every `[[parity]]` of the configuration."""
+    """Every `[[parity]]` of the configuration, and what must agree by itself."""
     from kvlint.parity import parity_sets
+    from kvlint.ruleset import agreements
 
+    yield from agreements.subjects(evaluation)
     for each in parity_sets(evaluation):
         places = [member.span for member in each.members if member.span is not None]
         values = [member.value for member in each.members]
