@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from conftest import CHAT, CONFIG
+from repository import CHAT, CONFIG
 
 from kvlint.pipeline import Options, check_files
 

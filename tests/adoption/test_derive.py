@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import pytest
-from conftest import CHAT, CONFIG
+from repository import CHAT, CONFIG
 
 from kvlint.derive import FORMATS, number
 from kvlint.formats import nix, toml

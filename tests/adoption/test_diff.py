@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from conftest import CHAT, CONFIG
+from repository import CHAT, CONFIG
 
 from kvlint.capacity import Capacity, Measure, binding, concurrency, floors, paired, smallest
 from kvlint.config import load

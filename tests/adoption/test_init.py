@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from conftest import CHAT, CONFIG, MODEL
+from repository import CHAT, CONFIG, MODEL
 
 from kvlint.config import load
 from kvlint.source import Source

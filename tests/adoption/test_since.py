@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conftest import CHAT, CONFIG
+from repository import CHAT, CONFIG
 
 OTHER = CHAT.replace("200000", "190000")
 FLAG = "#!/bin/sh\nexec uvx --from vllm==0.19.1 vllm serve Qwen/Qwen3-8B --max-num-sequences 4\n"

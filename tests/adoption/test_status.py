@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 import pytest
-from conftest import CHAT, CONFIG, clean
+from repository import CHAT, CONFIG, clean
 
 from kvlint.pipeline import Options, check_files
 from kvlint.reports.write import FORMATS
