@@ -59,7 +59,7 @@ def manager(fields: Fields, written: Value[bool] | None, model: Model | None) ->
 
 def _chunked(model: Model | None) -> bool:
     arch = model.architecture if model is not None else None
-    return isinstance(arch, Fact) and any(part.chunk for part in arch.value.parts(Attention))
+    return isinstance(arch, Fact) and any(part.chunk for part in arch.value.distinct(Attention))
 
 
 def draft(fields: Fields, model: Model | None) -> Value[Any] | None:

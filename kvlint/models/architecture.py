@@ -7,7 +7,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Union
 
 from kvlint.records import dataclass, field
@@ -98,6 +98,7 @@ class Cross:
 
 Part = Union[Attention, Latent, Compressed, State, Cross]
 Layer = tuple[Part, ...]
+Kind = Union[type[Any], tuple[type[Any], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ class Architecture:
     `draft_layers`: what its multi-token-prediction layers would keep if an engine runs them.
     `config`: the text model's own configuration, for what one engine alone reads.
     `source`: where these facts were read.
+    `memo`: what was worked out from these facts alone, by who worked it out.
     """
 
     model_type: str
@@ -122,18 +124,27 @@ class Architecture:
     config: Mapping[str, Any] = field(default_factory=dict)
     root: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+    memo: dict[Any, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
 
-    def parts(self, kind: type[Any] | tuple[type[Any], ...] = object) -> Iterator[Any]:
+    def parts(self, kind: Kind = object) -> tuple[Any, ...]:
         """All parts of a kind, in layer order."""
-        for layer in self.layers:
-            for part in layer:
-                if isinstance(part, kind):
-                    yield part
+        found: tuple[Any, ...] | None = self.memo.get(kind)
+        if found is None:
+            found = tuple([part for layer in self.layers for part in layer if isinstance(part, kind)])
+            self.memo[kind] = found
+        return found
+
+    def distinct(self, kind: Kind = object) -> tuple[Any, ...]:
+        """The parts of a kind, each once where layers are alike."""
+        found: tuple[Any, ...] | None = self.memo.get(("distinct", kind))
+        if found is None:
+            found = self.memo["distinct", kind] = tuple(dict.fromkeys(self.parts(kind)))
+        return found
 
     @property
     def hybrid(self) -> bool:
         """Attention and recurrent state in one model."""
-        return any(True for _ in self.parts(State)) and any(True for _ in self.parts((Attention, Latent)))
+        return bool(self.parts(State) and self.parts((Attention, Latent)))
 
 
 class UnknownArchitecture(ValueError):

@@ -46,6 +46,7 @@ class Models:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._found: dict[tuple[str, str], Model] = {}
+        self._known: dict[str, Model] = {}
         self.lock = _lock(project)
 
     def find(self, text: Text, near: str) -> Model:
@@ -64,7 +65,7 @@ class Models:
     def _find(self, name: str, near: str) -> Model:
         table = self._declared(name)
         model = self._of_table(name, table) if table is not None and "config" in table else None
-        model = model or self._of_directory(name, near) or self._of_lock(name) or _of_catalogue(name)
+        model = model or self._of_directory(name, near) or self._of_lock(name) or self._of_catalogue(name)
         if table is not None and "weights" in table:
             weights = table.values["weights"]
             model = Model(model.id, model.architecture, weights, model.dtype, model.entry, model.config, model.source)
@@ -109,6 +110,12 @@ class Models:
         if any(row.config != rows[0].config for row in rows):
             return unknown_model(name, f"kvlint.lock has revisions of {name} that differ", "one revision of the model")
         return _of_row(name, rows[0])
+
+    def _of_catalogue(self, name: str) -> Model:
+        """The catalogue's facts, which do not depend on where the model is named."""
+        if name not in self._known:
+            self._known[name] = _of_catalogue(name)
+        return self._known[name]
 
     def _config(self, path: str) -> Mapping[str, Any] | None:
         try:

@@ -64,7 +64,7 @@ def read_model(arch: Architecture, settings: Settings, rules: Rules) -> Model | 
     context = window(arch, settings, rules)
     if not isinstance(context, int):
         return context
-    attention = list(arch.parts(Attention))
+    attention = arch.distinct(Attention)
     return Model(
         arch=arch,
         name=name,
@@ -72,7 +72,7 @@ def read_model(arch: Architecture, settings: Settings, rules: Rules) -> Model | 
         latent=latent,
         sparse=latent and name in rules.sparse_classes and arch.config.get("index_topk") is not None,
         recurrent=recurrent,
-        kda=any(part.kind == "kda" for part in arch.parts(State)),
+        kda=any(part.kind == "kda" for part in arch.distinct(State)),
         split=splits(arch, name, settings, rules),
         multimodal=is_multimodal(arch, name, settings, rules),
         sinks=has_sinks(arch, name),
@@ -94,7 +94,7 @@ def class_name(arch: Architecture) -> str | None:
 
 
 def present(arch: Architecture, kind: type[Any]) -> bool:
-    return any(True for _ in arch.parts(kind))
+    return bool(arch.parts(kind))
 
 
 def not_worked_out(arch: Architecture, name: str, latent: bool, recurrent: bool, rules: Rules) -> Outcome | None:
@@ -142,7 +142,7 @@ def splits(arch: Architecture, name: str, settings: Settings, rules: Rules) -> b
     if settings.disable_hybrid_swa_memory:
         return False
     listed = name in rules.split_classes or (rules.split == "weighted" and bool(arch.config.get("is_hybrid_swa")))
-    return listed and any(part.window or part.chunk for part in arch.parts(Attention))
+    return listed and any(part.window or part.chunk for part in arch.distinct(Attention))
 
 
 def is_multimodal(arch: Architecture, name: str, settings: Settings, rules: Rules) -> bool:

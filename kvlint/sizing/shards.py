@@ -13,7 +13,7 @@ EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
 
 
 def _counts(architecture: Architecture) -> set[int]:
-    return {part.kv_heads for part in architecture.parts(Attention) if not part.shared and part.kv_heads > 0}
+    return {part.kv_heads for part in architecture.distinct(Attention) if not part.shared and part.kv_heads > 0}
 
 
 @quantity(

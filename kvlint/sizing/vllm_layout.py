@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kvlint.facts import Unknown
-from kvlint.models.architecture import Architecture
-from kvlint.records import dataclass
+from kvlint.models.architecture import Architecture, State
+from kvlint.records import dataclass, replace
 from kvlint.sizing.vllm_groups import Group, groups, promoted
 from kvlint.sizing.vllm_releases import Rules, neighbours, rules
 from kvlint.sizing.vllm_settings import Refusal, Settings, cache_mode, manager_on, stage_sizes, unknown_layout
@@ -54,7 +54,8 @@ class Layout:
 
 def layouts(arch: Architecture, settings: Settings) -> tuple[Layout | Refusal | Unknown, ...]:
     """One layout, or those of the two neighbours of a release that was not read and may follow either."""
-    return tuple(dict.fromkeys(_layout(arch, settings, each) for each in rules(settings.release)))
+    found = [_layout(arch, settings, each) for each in rules(settings.release)]
+    return (found[0],) if found[1:] == found[:1] else tuple(found)
 
 
 def layout(arch: Architecture, settings: Settings) -> Layout | Refusal | Unknown:
@@ -97,6 +98,23 @@ def _counts(each: Rules, layout: Layout) -> tuple[object, ...]:
 
 
 def _layout(arch: Architecture, settings: Settings, each: Rules) -> Layout | Refusal | Unknown:
+    """A layout, cut once for all servers whose settings differ in nothing that cuts it."""
+    lengths = any(isinstance(part, State) for layer in settings.draft for part in layer) or arch.parts(State)
+    alike = replace(
+        settings,
+        release="",
+        max_model_len=settings.max_model_len if lengths else 0,
+        max_num_batched_tokens=0,
+        async_scheduling=None,
+        model_runner="",
+    )
+    found = arch.memo.get((alike, each))
+    if found is None:
+        found = arch.memo[alike, each] = _cut(arch, alike, each)
+    return replace(found, settings=settings) if isinstance(found, Layout) else found
+
+
+def _cut(arch: Architecture, settings: Settings, each: Rules) -> Layout | Refusal | Unknown:
     every = specs(arch, settings, each)
     if not isinstance(every, tuple):
         return every

@@ -21,9 +21,12 @@ _RELEASE = regex(r"v?(\d+(?:\.\d+){0,3})(?:[.\-_]?(rc|dev|a|b|alpha|beta|pre|pos
 _PHASES = {"post": 0, None: 0}  # everything else comes before the release
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rules:
-    """One release's way of sizing; what each field means is said in data/engines/vllm.memory.toml."""
+    """One release's way of sizing; what each field means is said in data/engines/vllm.memory.toml.
+
+    Releases that size alike have one object.
+    """
 
     window_layers: str
     chunked_manager: bool
@@ -131,8 +134,13 @@ def _value(spans: list[list[Any]], key: tuple[int, ...], newer: bool) -> Any:
 
 
 def _rules(values: Mapping[str, Any]) -> Rules:
-    frozen = {field.name: _frozen(values[field.name]) for field in fields(Rules)}
-    return Rules(**(frozen | {"even_ratio": Fraction(values["even_ratio"])}))
+    return _of_values(tuple(_frozen(values[field.name]) for field in fields(Rules)))
+
+
+@cache
+def _of_values(values: tuple[Any, ...]) -> Rules:
+    known = dict(zip(Rules.__match_args__, values, strict=True))
+    return Rules(**(known | {"even_ratio": Fraction(known["even_ratio"])}))
 
 
 def _frozen(value: Any) -> Any:

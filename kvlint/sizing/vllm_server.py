@@ -265,8 +265,8 @@ class VllmSizing(Sizing):
         arch = self.server.architecture
         if isinstance(found, Fact) or isinstance(arch, Unknown):
             return found
-        windowed = any(part.window or part.chunk for part in arch.value.parts(Attention))
-        if windowed or any(True for _ in arch.value.parts(Compressed)):
+        windowed = any(part.window or part.chunk for part in arch.value.distinct(Attention))
+        if windowed or arch.value.parts(Compressed):
             return found
         return Fact(2048, Assumed("no layer of this model depends on the batch"))
 

@@ -76,13 +76,13 @@ def manager_on(arch: Architecture, settings: Settings, rules: Rules) -> bool:
     """The hybrid KV manager; unset, it is on but for chunked local attention in the releases that say so."""
     if settings.hybrid_manager is not None:
         return settings.hybrid_manager
-    return rules.chunked_manager or not any(part.chunk for part in arch.parts(Attention))
+    return rules.chunked_manager or not any(part.chunk for part in arch.distinct(Attention))
 
 
 def caches_prefixes(arch: Architecture, settings: Settings, rules: Rules) -> bool:
     if settings.prefix_caching is not None:
         return settings.prefix_caching
-    recurrent = any(True for _ in arch.parts(State))
+    recurrent = bool(arch.parts(State))
     return rules.prefix_caching == "on" or (rules.prefix_caching == "plain" and not recurrent)
 
 

@@ -126,7 +126,7 @@ def _latent_bytes(part: Latent, arch: Architecture, settings: Settings, rules: R
 
 
 def _sparse(arch: Architecture) -> bool:
-    return any(part.indexer_dim is not None for part in arch.parts(Latent))
+    return any(part.indexer_dim is not None for part in arch.distinct(Latent))
 
 
 def element_bytes(arch: Architecture, settings: Settings) -> int | Unknown:
@@ -143,10 +143,10 @@ def attention_block(arch: Architecture, settings: Settings, rules: Rules) -> int
     Where recurrent layers share the pool the block is raised until one attention page holds one state
     (vllm==0.33.0:vllm/platforms/interface.py:940-1110).
     """
-    latent = any(True for _ in arch.parts(Latent))
+    latent = bool(arch.parts(Latent))
     kernel = (settings.latent_block or constant("latent_block")) if latent else constant("block")
     asked = settings.block_size
-    sizes = [state_bytes(part, arch, settings, rules) for part in arch.parts(State)]
+    sizes = [state_bytes(part, arch, settings, rules) for part in arch.distinct(State)]
     if not sizes:
         return asked or kernel
     state, costs = 0, set()
@@ -154,7 +154,7 @@ def attention_block(arch: Architecture, settings: Settings, rules: Rules) -> int
         if not isinstance(size, int):
             return size
         state = max(state, size)
-    for part in arch.parts((Attention, Latent)):
+    for part in arch.distinct((Attention, Latent)):
         cost = token_bytes(part, arch, settings, rules)
         if not isinstance(cost, tuple):
             return cost
@@ -193,7 +193,7 @@ def _alignment(kernel: int, latent: bool, arch: Architecture, settings: Settings
     if mode == "all":
         chunk = arch.config.get("mamba_chunk_size") or arch.config.get("chunk_size") or constant("state_chunk")
         return lcm(int(chunk), align)
-    if mode == "align" and rules.prefill_checkpoint and any(part.kind == "gdn" for part in arch.parts(State)):
+    if mode == "align" and rules.prefill_checkpoint and any(part.kind == "gdn" for part in arch.distinct(State)):
         if settings.gdn_prefill is None:
             return unknown_layout(
                 "Gated DeltaNet layers hold one more page when FlashInfer prefills them, which the device decides",
