@@ -7,7 +7,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Union
 
 from kvlint.records import dataclass, field
@@ -126,13 +126,13 @@ class Architecture:
     source: str = ""
     memo: dict[Any, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
 
-    def parts(self, kind: Kind = object) -> tuple[Any, ...]:
+    def parts(self, kind: Kind = object) -> Iterator[Any]:
         """All parts of a kind, in layer order."""
         found: tuple[Any, ...] | None = self.memo.get(kind)
         if found is None:
             found = tuple([part for layer in self.layers for part in layer if isinstance(part, kind)])
             self.memo[kind] = found
-        return found
+        return iter(found)
 
     def distinct(self, kind: Kind = object) -> tuple[Any, ...]:
         """The parts of a kind, each once where layers are alike."""
@@ -144,7 +144,7 @@ class Architecture:
     @property
     def hybrid(self) -> bool:
         """Attention and recurrent state in one model."""
-        return bool(self.parts(State) and self.parts((Attention, Latent)))
+        return bool(self.distinct(State) and self.distinct((Attention, Latent)))
 
 
 class UnknownArchitecture(ValueError):

@@ -33,14 +33,14 @@ def cells(arguments: Arguments, settings: Settings, rules: Rules) -> Cells | Out
         return drafts
     if model.latent:
         return latent_cells(arguments, rules, drafts)
-    if not model.arch.parts(Attention):
+    if not model.arch.distinct(Attention):
         return unknown("a pool for a model without attention was not worked out")
     if model.split:
         return split_cells(arguments, rules, drafts)
     part = widest(arguments)
     if not isinstance(part, Attention):
         return part
-    layers = len(model.arch.parts(Attention)) if model.recurrent else len(model.arch.layers)
+    layers = sum(1 for _ in model.arch.parts(Attention)) if model.recurrent else len(model.arch.layers)
     size = rank_elements(part, arguments, rules) * layers
     cell = packed(size, rank_heads(part, arguments) * part.key_dim * layers, arguments, rules)
     return cell_of(cell + cell * drafts // layers)

@@ -94,7 +94,7 @@ def class_name(arch: Architecture) -> str | None:
 
 
 def present(arch: Architecture, kind: type[Any]) -> bool:
-    return bool(arch.parts(kind))
+    return bool(arch.distinct(kind))
 
 
 def not_worked_out(arch: Architecture, name: str, latent: bool, recurrent: bool, rules: Rules) -> Outcome | None:

@@ -99,7 +99,7 @@ def _counts(each: Rules, layout: Layout) -> tuple[object, ...]:
 
 def _layout(arch: Architecture, settings: Settings, each: Rules) -> Layout | Refusal | Unknown:
     """A layout, cut once for all servers whose settings differ in nothing that cuts it."""
-    lengths = any(isinstance(part, State) for layer in settings.draft for part in layer) or arch.parts(State)
+    lengths = any(isinstance(part, State) for layer in settings.draft for part in layer) or arch.distinct(State)
     alike = replace(
         settings,
         release="",

@@ -266,7 +266,7 @@ class VllmSizing(Sizing):
         if isinstance(found, Fact) or isinstance(arch, Unknown):
             return found
         windowed = any(part.window or part.chunk for part in arch.value.distinct(Attention))
-        if windowed or arch.value.parts(Compressed):
+        if windowed or arch.value.distinct(Compressed):
             return found
         return Fact(2048, Assumed("no layer of this model depends on the batch"))
 

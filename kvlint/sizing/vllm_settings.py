@@ -82,7 +82,7 @@ def manager_on(arch: Architecture, settings: Settings, rules: Rules) -> bool:
 def caches_prefixes(arch: Architecture, settings: Settings, rules: Rules) -> bool:
     if settings.prefix_caching is not None:
         return settings.prefix_caching
-    recurrent = bool(arch.parts(State))
+    recurrent = bool(arch.distinct(State))
     return rules.prefix_caching == "on" or (rules.prefix_caching == "plain" and not recurrent)
 
 

@@ -143,7 +143,7 @@ def attention_block(arch: Architecture, settings: Settings, rules: Rules) -> int
     Where recurrent layers share the pool the block is raised until one attention page holds one state
     (vllm==0.33.0:vllm/platforms/interface.py:940-1110).
     """
-    latent = bool(arch.parts(Latent))
+    latent = bool(arch.distinct(Latent))
     kernel = (settings.latent_block or constant("latent_block")) if latent else constant("block")
     asked = settings.block_size
     sizes = [state_bytes(part, arch, settings, rules) for part in arch.distinct(State)]
