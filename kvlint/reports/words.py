@@ -37,8 +37,8 @@ def place(span: Span) -> str:
 
 
 def headline(finding: Diagnostic) -> str:
-    """The message, and whether it rests on an estimate."""
-    return line(finding.message) + (" (within the margin)" if finding.certainty == "margin" else "")
+    """The message on one line."""
+    return line(finding.message)
 
 
 def details(finding: Diagnostic) -> Iterator[str]:

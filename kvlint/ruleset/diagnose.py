@@ -11,7 +11,7 @@ from kvlint.facts import Derived, Fact, Unknown, Written
 from kvlint.records import replace
 from kvlint.ruleset.judge import Outcome
 from kvlint.ruleset.load import Rule, units
-from kvlint.ruleset.messages import show
+from kvlint.ruleset.messages import show, within
 from kvlint.sizing.server import DERIVED
 from kvlint.source import Span
 from kvlint.subjects import SETTINGS
@@ -34,6 +34,8 @@ def diagnose(outcome: Outcome, suggestions: Iterable[Suggestion] = ()) -> Diagno
     related += [each for key, each in _causes(facts, span).items() if key not in told]
     inputs = tuple(place for fact in (*facts.values(), *verdict.facts) for place in fact.spans())
     message = rule.message_of(verdict, case.lookup, case.engine, case.releases)
+    if verdict.straddles:
+        message += f"; {within(verdict.compared)}"
     return Diagnostic(
         rule=rule.name,
         severity=outcome.severity,

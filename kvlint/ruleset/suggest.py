@@ -16,6 +16,7 @@ from kvlint.subjects import Server, ServerGroup
 
 WHY = Assumed("tried as a suggestion")
 UNITS = {"window": "tokens", "batch_width": "sequences", "streams": "streams"}
+PER_RANK = {"width_per_rank": "batch_width"}  # a setting of one rank, and the contract's name for all of them
 
 
 def suggestions(outcome: Outcome, rules: Iterable[Rule], coefficients: Coefficients) -> Iterator[Suggestion]:
@@ -35,25 +36,44 @@ def _searched(
     now = outcome.case.lookup(setting)
     if not isinstance(now, Fact) or not isinstance(high(now.value), int):
         return
-    upper = high(now.value)
-    own = largest(partial(_holds, [rule], worlds, setting, coefficients), upper)
-    if not 0 < own < upper:
+    silent = partial(_silent, worlds, setting, coefficients)
+    own = largest(partial(silent, [rule]), high(now.value))
+    if not 0 < own < high(now.value):
         return
-    unit = UNITS.get(setting, "")
-    yield Suggestion(setting, own, f"{setting} = {own} is the largest that satisfies this rule")
-    related = [each for each in rules if any(wanted.what == setting for wanted in each.suggest)]
-    every = largest(partial(_holds, related, worlds, setting, coefficients), own)
-    if 0 < every < own:
-        yield Suggestion(setting, every, f"{setting} = {every} {unit} satisfies every rule".replace("  ", " "))
+    name, ranks = _named(setting, outcome)
+    yield Suggestion(name, own * ranks, f"{name} = {own * ranks} is the largest that satisfies this rule")
+    # Rules whose remedy is this setting; and those that ask for something else, though a smaller value would silence them.
+    same = [each for each in rules if any(wanted.what == setting for wanted in each.suggest)]
+    others = [each for each in rules if each not in same and not silent([each], own) and silent([each], 1)]
+    unit, found = UNITS.get(name, ""), own
+    for asked in (same, [*same, *others]):
+        every = largest(partial(silent, asked), found)
+        if 0 < every < found:
+            loud = "".join(f", {each.name}" for each in others if not silent([each], every))
+            but = f" but {loud[2:]}" if loud else ""
+            said = f"{name} = {every * ranks} {unit} satisfies every rule{but}".replace("  ", " ")
+            yield Suggestion(name, every * ranks, said)
+            found = every
 
 
-def _holds(rules: list[Rule], worlds: list[Server], setting: str, coefficients: Coefficients, value: int) -> bool:
+def _named(setting: str, outcome: Outcome) -> tuple[str, int]:
+    """The contract's name of a setting, and what a value of it is multiplied by."""
+    name = PER_RANK.get(setting, setting)
+    one, all_ = outcome.case.lookup(setting), outcome.case.lookup(name)
+    if name == setting or not (isinstance(one, Fact) and isinstance(all_, Fact)) or not one.value:
+        return setting, 1
+    return name, max(1, all_.value // one.value)
+
+
+def _silent(worlds: list[Server], setting: str, coefficients: Coefficients, rules: list[Rule], value: int) -> bool:
+    """Whether none of the rules would say anything with this value: not even that its border is near."""
     for world in worlds:
         lookup = partial(server_value, tried(world, setting, value), coefficients.get)
         for rule in rules:
             if not rule.speaks_to(world.engine, world.releases):
                 continue
-            if rule.judge(lookup).value is False:
+            verdict = rule.judge(lookup)
+            if verdict.value is False or (verdict.straddles and verdict.nominal is False):
                 return False
     return True
 

@@ -62,7 +62,7 @@ def findings() -> list[Diagnostic]:
             "window-beyond-model",
             "warning",
             "margin",
-            "a window of 65,536 is longer than the 40,960 positions of the model",
+            "a window of 65,536 is longer than the 40,960 positions of the model; within 4% of the limit",
             at(YAML, "'65536'"),
             related=(Related(at(YAML, "args:\r\n  - --max-model-len\r\n"), "counterpart", "the arguments"),),
             server="k8s/base dir/qwen#1.yaml#qwen/vllm",

@@ -46,7 +46,7 @@ def test_an_empty_run_lists_every_rule() -> None:
     for rule in empty["tool"]["driver"]["rules"]:
         assert all(rule[key]["text"] for key in ("shortDescription", "fullDescription", "help"))
         assert rule["help"]["markdown"]
-        assert rule["helpUri"].endswith(f"/{rule['id']}")
+        assert rule["helpUri"].endswith(f":{rule['id']}")
         assert rule["defaultConfiguration"]["level"] in ("error", "warning", "note")
         assert "correctness" in rule["properties"]["tags"]
 
