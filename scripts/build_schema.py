@@ -93,7 +93,7 @@ def build() -> dict[str, Any]:
     properties["coefficients"] = _said("coefficients", {"type": "object", "additionalProperties": coefficient})
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "https://kvlint.dev/schema/kvlint.json",
+        "$id": "urn:kvlint:schema:configuration",
         "title": "Configuration of kvlint",
         "description": "kvlint.toml, or [tool.kvlint] in pyproject.toml.",
         "type": "object",

@@ -9,7 +9,7 @@ from kvlint import __version__
 from kvlint.diagnostics import rank
 from kvlint.ruleset.load import UNDECIDED, Page, Rule, pages, rules
 
-HOME = "https://kvlint.dev"
+HOME = "urn:kvlint"  # the project has no site; names that are nobody else's
 PROBLEM = {"error": "error", "warning": "warning", "note": "recommendation"}
 
 
@@ -35,7 +35,7 @@ def _rule(rule: Rule, page: Page) -> dict[str, Any]:
             "text": "\n\n".join((page.why, page.fix, *filter(None, (page.notes,)))),
             "markdown": "\n".join(_markdown(rule, page)),
         },
-        "helpUri": f"{HOME}/rules/{rule.name}",
+        "helpUri": f"{HOME}:rules:{rule.name}",
         "defaultConfiguration": {"level": level},
         "properties": {"tags": ["correctness", rule.theme], "problem.severity": PROBLEM[level]},
     }
