@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kvlint.facts import Fact, Unknown, Value, Written
-from kvlint.globs import names_server
+from kvlint.globs import names_server, names_workload
 from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.source import Span, Text
@@ -53,18 +53,20 @@ def resolve(address: str, evaluation: Evaluation) -> Found:
 
 
 def server_named(name: str, evaluation: Evaluation, near: str | None = None) -> ServerGroup | None:
-    """The one server that an id, a name, or a trailing part of it names; those of the same file win over others."""
+    """The one server that an id, a name, a trailing part of it or its workload names; those of the same file win over others."""
     exact = [group for group in evaluation.groups if group.id == name]
     if exact:
         return exact[0]
     path, hash_, tail = name.partition("#")
     wanted = tail if hash_ else name
-    found = [group for group in evaluation.groups if names_server(wanted, group.id.partition("#")[2])]
-    if hash_:
-        found = [group for group in found if group.id.partition("#")[0] == path]
-    own = [group for group in found if near is not None and group.id.partition("#")[0] == near]
-    found = own or found
-    return found[0] if len(found) == 1 else None
+    groups = [group for group in evaluation.groups if not hash_ or group.id.partition("#")[0] == path]
+    for names in (names_server, names_workload):
+        found = [group for group in groups if names(wanted, group.id.partition("#")[2])]
+        own = [group for group in found if near is not None and group.id.partition("#")[0] == near]
+        found = own or found
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
 
 
 def value_of(group: ServerGroup, name: str) -> Value[Any]:

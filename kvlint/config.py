@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
-from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any
 
@@ -116,14 +115,23 @@ class Config:
     def all(self, kind: str) -> tuple[Table, ...]:
         return self.tables.get(kind, ())
 
-    def matching(self, kind: str, server_id: str) -> dict[str, Fact[Any]]:
-        """The merged values of every `[[kind]]` whose `match` covers the server, later tables winning key by key."""
+    def matching(self, kind: str, server_id: str, engine: str | None = None) -> dict[str, Fact[Any]]:
+        """The merged values of every `[[kind]]` whose `match` covers the server, later tables winning key by key.
+
+        `engine`: what names another one is not meant.
+        """
         merged: dict[str, Fact[Any]] = {}
         for table in self.all(kind):
-            if matches_server(table.get("match"), server_id):
+            other = engine is not None and table.get("name") not in (None, engine)
+            if not other and matches_server(table.get("match"), server_id):
                 merged.update(table.values)
         merged.pop("match", None)
         return merged
+
+    def named_engines(self) -> tuple[str, ...]:
+        """Path patterns under which `[[engine]]` names what no file may say; one for every file leads to none."""
+        matches = (table.get("match").partition("#")[0] for table in self.all("engine") if "name" in table)
+        return tuple(pattern for pattern in matches if pattern.strip("*/."))
 
     def excluded(self, path: str) -> bool:
         return any(matches_path(pattern, path) for pattern in self.exclude)
@@ -214,6 +222,8 @@ def _coefficients(node: Node) -> Iterator[tuple[str, dict[str, Fact[Any]]]]:
 
 
 def _unknown(key: str, known: tuple[str, ...]) -> str:
+    from difflib import get_close_matches
+
     near = get_close_matches(key, known, n=1, cutoff=0.6)
     return f"unknown key {key!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 

@@ -39,9 +39,15 @@ def matches_server(pattern: str, server_id: str) -> bool:
     """A `match` of the configuration: a path pattern, `#` and a name pattern may follow."""
     path_pattern, hash_, name_pattern = pattern.partition("#")
     path, _, name = server_id.partition("#")
-    if path_pattern and not matches_path(path_pattern, path):
+    if path_pattern and not any(matches_path(path_pattern, each) for each in _places(path)):
         return False
-    return not hash_ or names_server(name_pattern, name)
+    return not hash_ or names_server(name_pattern, name) or names_workload(name_pattern, name)
+
+
+def _places(path: str) -> tuple[str, ...]:
+    """A server's file; of an overlay's render, `base/d.yaml@overlays/prod`, both the base's file and one in the overlay."""
+    base, at, overlay = path.rpartition("@")
+    return (path, base, f"{overlay}/kustomization.yaml") if at else (path,)
 
 
 def names_server(pattern: str, name: str) -> bool:
@@ -51,3 +57,9 @@ def names_server(pattern: str, name: str) -> bool:
         return True
     cuts = (index for index, character in enumerate(name) if character in "/.")
     return any(expression.fullmatch(name[index + 1 :]) for index in cuts)
+
+
+def names_workload(pattern: str, name: str) -> bool:
+    """What stands before a `/` of a server's name: the workload of a container."""
+    expression = _compiled(pattern)
+    return any(expression.fullmatch(name[:index]) for index, character in enumerate(name) if character == "/")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from kvlint.config import Config, ConfigError, holds_table, load
 from kvlint.diagnostics import NotUnderstood
 from kvlint.files import Disk, Files, Unreadable, decode
+from kvlint.globs import matches_path
 from kvlint.parsing import Parsed, kind_of, parse
 from kvlint.patterns import regex
 from kvlint.records import dataclass, field
@@ -76,6 +77,7 @@ class Project:
     def scan(self) -> None:
         """Pass one: every file that may matter is read once and classified."""
         excluded = self.config.excluded if self.config.exclude else None
+        named = self.config.named_engines()
         for path in self.files.paths():
             if not (kind_of(path) or path in self.given) or (excluded is not None and excluded(path)):
                 continue
@@ -87,7 +89,7 @@ class Project:
             self.read += 1
             if b"kvlint:" in data:
                 self.marked.add(path)
-            if path in self.given or names_serving(data):
+            if path in self.given or names_serving(data) or any(matches_path(each, path) for each in named):
                 self.seeds.append(path)
                 self._bytes[path] = data
             else:

@@ -51,7 +51,7 @@ def build(
     if program is None:
         return None
     config = around.project.config
-    declared = config.matching("engine", identity).get("version")
+    declared = config.matching("engine", identity, name).get("version")
     version = claim(process, name, declared, around.project)
     placed = _placed(engine, version, program)
     if version is not None and placed.beyond is not None:

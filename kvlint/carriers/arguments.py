@@ -10,7 +10,9 @@ from typing import Any, Union
 
 from kvlint.admission import system
 from kvlint.command import CommandLine
+from kvlint.config import Config
 from kvlint.engines.options import ENGINES, options
+from kvlint.globs import matches_server
 from kvlint.patterns import regex
 from kvlint.source import HOLE, Span, Text
 from kvlint.tree import List, Map, Node, Opaque, Scalar
@@ -105,6 +107,22 @@ def whose(words: Iterable[Text]) -> str | None:
         return None
     (name, count), *_ = tellers.items()
     return name if count >= LEAST_TELLING else None
+
+
+def declared(config: Config, identity: str, words: Sequence[Text]) -> str | None:
+    """The engine that `[[engine]]` names for a container of no engine's own image: its `match` names the server itself, or every
+    flag among `words` is one of that engine.
+    """
+    found = None
+    for table in config.all("engine"):
+        name, match = table.get("name"), table.get("match")
+        if name is None or not matches_server(match, identity):
+            continue
+        flags = [flag.group() for word in words if (flag := _FLAG.match(word.value))]
+        known = options(name).known
+        if "#" in match or (flags and all(known(flag) or known(flag.replace("_", "-")) for flag in flags)):
+            found = str(name)
+    return found
 
 
 def build_of(image: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from kvlint.carriers.arguments import told
+from kvlint.carriers.arguments import declared, told
 from kvlint.carriers.base import Finding, Item, directory
 from kvlint.carriers.launch import Launch, launches
 from kvlint.carriers.scripts import Files
@@ -108,6 +108,7 @@ def _service(file: _File, key: Scalar, node: Map) -> Iterator[Finding]:
         entrypoint=own_entry,
         assumed=tuple(file.assumed),
         scripts=Files(file.project).scripts(file.item.path),
+        engine=declared(file.project.config, f"{file.item.path}#{key.value}", words + more),
     )
     site = _site(file, key, layers)
     for line in told(launches(launch)):

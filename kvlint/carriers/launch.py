@@ -30,7 +30,8 @@ class Launch:
     """Words as a carrier found them.
 
     `entrypoint`: the words are arguments to the image's own entrypoint.  `open`: where unseen words may be spliced in.
-    `wrappers`, `container`: what was passed through already.  `following`: the scripts that led here.
+    `wrappers`, `container`: what was passed through already.  `following`: the scripts that led here.  `engine`: what kvlint.toml
+    says that the image runs.
     """
 
     words: tuple[Text, ...]
@@ -47,6 +48,7 @@ class Launch:
     container: Any = None
     scripts: Scripts = field(default=no_scripts, compare=False)
     following: tuple[Span | None, ...] = ()
+    engine: str | None = None
 
 
 def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
@@ -57,7 +59,11 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
     from kvlint.carriers import wrappers
 
     if launch.entrypoint and (not launch.words or launch.words[0].value.startswith("-")):
-        yield from _of_build(_line(launch))
+        yield from _of_build(_line(launch), launch.engine)
+        return
+    if launch.entrypoint and launch.engine is not None and depth == 0:
+        inside = list(launches(replace(launch, engine=None)))
+        yield from inside or _of_build(_line(launch), launch.engine)
         return
     if not launch.words:
         return
@@ -91,14 +97,14 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
     elif deeper:
         yield from _passed_on(launch, line, depth)
     elif line.program is None:
-        yield from _of_build(line)
+        yield from _of_build(line, launch.engine)
 
 
-def _of_build(line: CommandLine) -> Iterator[CommandLine]:
-    """An image outside the engines' own repositories, where its name or its arguments plainly are one engine's."""
+def _of_build(line: CommandLine, named: str | None) -> Iterator[CommandLine]:
+    """An image outside the engines' own repositories, where kvlint.toml, its name or its arguments say plainly whose it is."""
     from kvlint.carriers.arguments import build_of, started, whose
 
-    engine = (build_of(line.image.value) if line.image is not None else None) or whose(line.args)
+    engine = named or (build_of(line.image.value) if line.image is not None else None) or whose(line.args)
     place = line.image.span if line.image is not None else line.args[0].span if line.args else None
     words = started(engine, place) if engine is not None and place is not None else ()
     if words:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kvlint.carriers.affinity import kept_together
-from kvlint.carriers.arguments import started, told
+from kvlint.carriers.arguments import declared, started, told
 from kvlint.carriers.base import Item
 from kvlint.carriers.cluster import Cluster, texts, unit
 from kvlint.carriers.launch import SCRIPT_ENDINGS, Launch, Scripts, launches
@@ -104,6 +104,7 @@ def of_container(pod: Pod, container: Map, cluster: Cluster) -> Iterator[Process
     if invocation(words) is None:
         words = [unrendered(word) for word in words]
     place = container.scalar("name")
+    identity = f"{pod.item.path}#{pod.workload}/{container.string('name') or 'container'}"
     launch = Launch(
         words=tuple(words),
         entrypoint=command is None and pod.engine is None,
@@ -113,6 +114,7 @@ def of_container(pod: Pod, container: Map, cluster: Cluster) -> Iterator[Process
         open=tuple(openings),
         place=place.span if place else container.span,
         scripts=_scripts(pod, cluster),
+        engine=declared(cluster.project.config, identity, words),
     )
     site = site_of(pod, container, cluster)
     for line in told(launches(launch)):
