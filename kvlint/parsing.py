@@ -43,11 +43,13 @@ TEMPLATE_ENDINGS = (".example", ".sample", ".tpl", ".tmpl", ".template", ".in", 
 _NAMES = regex(
     r"(?P<dockerfile>(?:docker|container)file(?:\..*)?)|(?P<modelfile>modelfile(?:[._-].*)?)|(?P<env>\.?env(?:\..*)?|.*\.env\..*)"
     r"|(?P<shell>\.envrc|\.(?:bash|zsh)(?:rc|env|_profile|_aliases)|\.z?profile)|(?P<makefile>(?:gnu)?makefile(?:\..*)?)"
-    r"|(?P<justfile>\.?justfile)|(?P<procfile>procfile(?:\..*)?)|(?P<caddy>caddyfile)",
+    r"|(?P<justfile>\.?justfile)|(?P<procfile>procfile(?:\..*)?)|(?P<caddy>caddyfile(?:\..*)?)",
     re.IGNORECASE,
 )
 # Endings of programs and prose, whatever stands before them: `modelfile.py` is no Modelfile.
-_OTHER = frozenset(["py", "pyi", "go", "rs", "ts", "tsx", "js", "jsx", "c", "h", "cc", "cpp", "java", "rb", "md", "rst", "html"])
+_OTHER = frozenset(
+    ["py", "pyi", "go", "rs", "ts", "tsx", "js", "jsx", "c", "h", "cc", "cpp", "java", "rb", "md", "rst", "html"]
+)
 _DROP_IN = regex(r"(?:.*/)?[^/]+\.(?:service|container)\.d/[^/]+\.conf")
 _SHEBANG = regex(r"#!.*?\b(?:nix-shell|(?:ba|da|k|mk|z|a)?sh)\b")
 
@@ -67,7 +69,7 @@ def kind_of(path: str) -> str | None:
     if dot and extension.lower() in _OTHER:
         return None
     match = _NAMES.fullmatch(bare)
-    if match and match.lastgroup not in (None, "caddy"):
+    if match and match.lastgroup is not None:
         return match.lastgroup
     return "script" if not dot else None
 

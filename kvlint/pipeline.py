@@ -55,6 +55,7 @@ def evaluate(project: Project) -> Evaluation:
     models = Models(project)
     groups = list(_built(found, Surroundings(project, models, coefficients)))
     chain = connect(groups, found.admissions)
+    found.admissions = [each for each in found.admissions if each.servers or "general" not in each.settings]
     for group in groups:
         _settle(group, chain, coefficients)
     if models.lock is not None:

@@ -29,9 +29,36 @@ CONFIG_NAMES = ("kvlint.toml", "pyproject.toml")
 
 # What makes a file a seed: a word of an engine, a proxy, an admission system, or of ours, in lower case.
 SEEDS = (
-    *(b"vllm", b"mlx_lm", b"mlx-lm", b"llama", b"sglang", b"lmdeploy", b"trtllm", b"tensorrt", b"text-generation", b"litellm"),
-    *(b"model_list", b"concurrencylimit", b"containerconcurrency", b"inferenceservice", b"max_parallel_requests", b"kubeai"),
-    *(b"kvlint:", b"num_ctx", b"max-model-len", b"max_model_len", b"engine_kwargs", b"served-model-name", b"served_model_name"),
+    *(
+        b"vllm",
+        b"mlx_lm",
+        b"mlx-lm",
+        b"llama",
+        b"sglang",
+        b"lmdeploy",
+        b"trtllm",
+        b"tensorrt",
+        b"text-generation",
+        b"litellm",
+    ),
+    *(
+        b"model_list",
+        b"concurrencylimit",
+        b"containerconcurrency",
+        b"inferenceservice",
+        b"max_parallel_requests",
+        b"kubeai",
+    ),
+    *(b"limit_conn", b"max_conns", b"maxconn ", b"unhealthy_request_count", b"inflightreq"),
+    *(
+        b"kvlint:",
+        b"num_ctx",
+        b"max-model-len",
+        b"max_model_len",
+        b"engine_kwargs",
+        b"served-model-name",
+        b"served_model_name",
+    ),
 )
 # Each of them holds one of these fewer words, and most files hold none.
 _COMMON = (b"lm", b"model", b"concurrency")

@@ -23,6 +23,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "systemd": ("systemd",),
     "plist": ("launchd",),
     "dockerfile": ("dockerfile",),
+    "conf": ("nginx", "haproxy"),
+    "caddy": ("caddy",),
     "procfile": ("procfile",),
     "makefile": ("procfile",),
     "justfile": ("procfile",),
