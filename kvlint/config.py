@@ -222,6 +222,7 @@ def _coefficients(node: Node) -> Iterator[tuple[str, dict[str, Fact[Any]]]]:
 
 
 def _unknown(key: str, known: tuple[str, ...]) -> str:
+    
     from difflib import get_close_matches
 
     near = get_close_matches(key, known, n=1, cutoff=0.6)

@@ -6,7 +6,6 @@ is a value known only between two ends.  `@quantity` lifts a plain function on n
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import update_wrapper
@@ -193,28 +192,31 @@ class Quantity(Generic[T]):
         self.unit = unit
         self.formula = formula
         self.source = source
-        self.parameters = tuple(inspect.signature(plain).parameters)
+        code = getattr(plain, "__wrapped__", plain).__code__
+        self.parameters: tuple[str, ...] = code.co_varnames[: code.co_argcount]
         update_wrapper(self, plain)
 
     def __repr__(self) -> str:
         return f"<quantity {self.name}>"
 
     def __call__(self, *args: Value[Any], **kwargs: Value[Any]) -> Value[Any]:
-        given: dict[str, Value[Any]] = dict(zip(self.parameters, args, strict=False)) | kwargs
-        facts: dict[str, Fact[Any]] = {}
-        for name, value in given.items():
-            if isinstance(value, Unknown):
-                return value
-            facts[name] = value
-        result = self._evaluate({name: fact.value for name, fact in facts.items()})
+        given: dict[str, Any] = dict(zip(self.parameters, args, strict=False))
+        given.update(kwargs)
+        values: dict[str, Any] = {}
+        ranged: list[str] = []
+        for name, fact in given.items():
+            if isinstance(fact, Unknown):
+                return fact
+            values[name] = value = fact.value
+            if isinstance(value, Range):
+                ranged.append(name)
+        result = self._evaluate(values, ranged) if ranged else self.plain(**values)
         if isinstance(result, Unknown):
             return result
-        return Fact(result, Derived(self, tuple(facts.items())))
+        return Fact(result, Derived(self, tuple(given.items())))
 
-    def _evaluate(self, values: dict[str, Any]) -> Any:
-        ranged = [name for name, value in values.items() if isinstance(value, Range)]
-        if not ranged:
-            return self.plain(**values)
+    def _evaluate(self, values: dict[str, Any], ranged: list[str]) -> Any:
+        """The function at its nominal arguments and at the corners of the ranges."""
         middle = self.plain(**{name: nominal(value) for name, value in values.items()})
         if isinstance(middle, Unknown):
             return middle

@@ -22,6 +22,8 @@ class Fields:
     def __init__(self, world: World) -> None:
         self.world = world
         self._options = options(world.engine).at(world.releases[-1])
+        # words are spliced in unseen: an absent flag may be among them
+        self.open = bool(world.reading.open or world.process.line.open)
 
     def given(self, dest: str) -> Given | None:
         return self.world.reading.settings.get(dest)
@@ -47,7 +49,7 @@ class Fields:
             return found
         if self.open:
             return self.unseen(dest)
-        option = next((each for each in self._options.options if each.dest == dest), None)
+        option = self._options.by_dest.get(dest)
         value = default if default is not ... else option.default if option else None
         if value is None:
             return None
@@ -60,11 +62,6 @@ class Fields:
         if self.open:
             return self.unseen(flag.lstrip("-").replace("-", "_"))
         return Fact(value, Default(self.world.engine, self.world.releases, flag))
-
-    @property
-    def open(self) -> bool:
-        """Words are spliced in unseen: an absent flag may be among them."""
-        return bool(self.world.reading.open or self.world.process.line.open)
 
     def unseen(self, dest: str) -> Unknown:
         flag = "--" + dest.replace("_", "-")

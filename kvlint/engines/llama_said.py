@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any
 
 from kvlint import engines
@@ -82,7 +81,7 @@ class Said:
         yield from self._unread()
 
     def _option(self, dest: str) -> Option | None:
-        return next((option for option in self._table.options if option.dest == dest), None)
+        return self._table.by_dest.get(dest)
 
     def _environment(self, option: Option) -> tuple[str, Text] | None:
         """The variable that is heard for an option; the negative one is heard first, whatever it says."""
@@ -160,6 +159,8 @@ def misnamed(name: str) -> str | None:
     if not name.startswith(PREFIX):
         meant = PREFIX + name.removeprefix("LLAMA_")
         return meant if meant in known else None
+    from difflib import get_close_matches
+
     return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.75)), None)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from kvlint import engines
@@ -211,6 +210,8 @@ def misnamed(name: str) -> str | None:
     if not name.startswith("OLLAMA_") or name in known or name in OTHERS:
         return None
     tails = {each.removeprefix("OLLAMA_"): each for each in known if each.startswith("OLLAMA_")}
+    from difflib import get_close_matches
+
     near = get_close_matches(name.removeprefix("OLLAMA_"), list(tails), n=1, cutoff=0.6)
     return tails[near[0]] if near else None
 

@@ -125,6 +125,11 @@ class OptionSet:
         return tuple(option for option in self._known.options if self._stands(option))
 
     @cached_property
+    def by_dest(self) -> Mapping[str, Option]:
+        """The first option that stores under each name."""
+        return {option.dest: option for option in reversed(self.options)}
+
+    @cached_property
     def by_spelling(self) -> Mapping[str, Option]:
         return {s: option for option in self.options if not option.positional for s in (*option.spellings, *option.off)}
 
@@ -181,6 +186,7 @@ class Options:
         self.required = tuple(o for o in self.options if o.required or (o.positional and o.nargs in (None, "+")))
         self._sorted = sorted(self._spellings)
         self._sets: dict[tuple[str, str | None], OptionSet] = {}
+        self._places: dict[str, Place] = {}
         self._dests: dict[str, list[Option]] = {}
         self._shapes: dict[tuple[str, str], Shape | None] = {}
         self._guards: dict[str, tuple[Mapping[str, Any], ...]] = {}
@@ -246,12 +252,15 @@ class Options:
 
     def neighbours(self, text: str) -> Place:
         """The releases between which a version as written falls.  Latest, nightly, nothing: all of them."""
-        return place(text, self.releases, self.builds)
+        found = self._places.get(text)
+        if found is None:
+            found = self._places[text] = place(text, self.releases, self.builds)
+        return found
 
     def settle(self, text: str, releases: Iterable[str], spellings: Iterable[str]) -> tuple[str, ...]:
         """Of the neighbours of one version, those that agree with what is known of it: a witness narrows the gap."""
         kept = tuple(releases)
-        exact = place(text, self.releases, self.builds).version
+        exact = self.neighbours(text).version
         if exact is None or len(kept) < 2:
             return kept
         from kvlint.engines.versions import parse

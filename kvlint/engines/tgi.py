@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any
 
@@ -197,6 +196,8 @@ class Said:
         for name, text in self.world.env.items():
             if name in known or name in OTHERS or len(name) < 8 or "_" not in name:
                 continue
+            from difflib import get_close_matches
+
             near = get_close_matches(name, list(known), n=1, cutoff=0.9)
             if near and near[0] not in self.world.env:
                 yield Problem(

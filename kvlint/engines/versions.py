@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from kvlint.patterns import regex
@@ -36,6 +37,7 @@ class Place:
         return {"above": "newer", "below": "older"}.get(self.kind)
 
 
+@lru_cache(maxsize=4096)
 def parse(text: str) -> Key | None:
     """The order key of one version; trailing words of an image's tag (`-cu128`, `+cpu`) are dropped.  None for anything else."""
     build = _BUILD.search(text.strip())

@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple
 
 from kvlint.facts import Fact, Range, Unknown, high, low, nominal
-from kvlint.records import dataclass
 
 NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 ORDER: dict[str, Callable[[Any, Any], bool]] = {
@@ -49,8 +48,7 @@ class Compared(NamedTuple):
     right: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """`value`: what is certain; `nominal`: the same with every range at its most likely value.
 
     `facts` and `compared` decided, in the order of the expression; `unknown` kept it from being decided.
@@ -210,10 +208,4 @@ def _merge(value: bool | None, likely: bool | None, parts: list[Verdict]) -> Ver
 
 def _distinct(groups: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     """The items of all groups, the same object once (facts may be deep: they are told apart by identity)."""
-
-    def items() -> Iterator[tuple[int, Any]]:
-        for group in groups:
-            for item in group:
-                yield id(item), item
-
-    return tuple(dict(items()).values())
+    return tuple({id(item): item for group in groups for item in group}.values())
