@@ -10,7 +10,7 @@ BREAKS = "\n\r\x85\u2028\u2029"
 _MARKER = regex(rf"(?:---|\.\.\.)(?=[ \t{BREAKS}]|\Z)")
 _EMPTY = regex(
     rf"(?:(?:(?:[ \t]*(?:#[^{BREAKS}]*)?|%[^{BREAKS}]*)[{BREAKS}])*---(?=[ \t{BREAKS}]|\Z))?"
-    rf"(?:[ \t{BREAKS}]|#[^{BREAKS}]*)*(?:\.\.\.)?\Z"
+    rf"(?:[ \t{BREAKS}]|#[^{BREAKS}]*[{BREAKS}])*(?:#[^{BREAKS}]*|\.\.\.)?\Z"
 )
 _BOM = "\ufeff"
 
