@@ -16,9 +16,9 @@ from typing import Any
 
 from kvlint.facts import Range, Unknown
 from kvlint.models.architecture import Architecture, UnknownArchitecture
+from kvlint.models.config import NESTED, POSITIONS, positions, text_config
 from kvlint.models.config import architecture as read_architecture
 from kvlint.models.config import dtype as read_dtype
-from kvlint.models.config import text_config
 from kvlint.models.weights import Quantization, quantization, weight_bytes
 from kvlint.records import dataclass
 
@@ -105,6 +105,8 @@ def entry(key: str) -> Entry | None:
     base = lookup(COMPILED, like.lower()) if like else None
     shape = base or row
     root = configuration(shape)
+    if doubted(text_config(root), row.get("context")):
+        root = without_lengths(root)
     own = base is None and "fields" in row
     known = described(root, shape.get("source", "")) if root else weights_only(row["id"])
     text = text_config(root) if root else {}
@@ -124,6 +126,26 @@ def entry(key: str) -> Entry | None:
         own=own,
         label=row.get("label"),
     )
+
+
+def doubted(text: Mapping[str, Any], context: int | None) -> bool:
+    """Whether another source states a length of this repository that is neither the positions here nor a multiple by rope.
+
+    An alias borrows the shape of another repository, whose positions a fine-tune may have extended; and some sources of
+    configurations shortened them for a build of their own.
+    """
+    length = positions(text)
+    if context is None or length is None or context == length:
+        return False
+    ropes = (text.get(key) for key in ("rope_scaling", "rope_parameters"))
+    factors = {rope.get("factor") for rope in ropes if isinstance(rope, Mapping)}
+    return context not in {int(length * each) for each in factors if isinstance(each, int | float)}
+
+
+def without_lengths(root: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration with every length of the positions taken out."""
+    kept = {key: value for key, value in root.items() if key not in POSITIONS}
+    return {key: without_lengths(value) if key in NESTED else value for key, value in kept.items()}
 
 
 def lookup_config(config: Mapping[str, Any], *, name: str = "", source: str = "") -> Entry:
