@@ -14,7 +14,7 @@ from kvlint.facts import Coefficient, Fact, Range, Unknown, Value
 
 
 @cache
-def _bundled() -> Mapping[str, Mapping[str, Any]]:
+def bundled() -> Mapping[str, Mapping[str, Any]]:
     data: Mapping[str, Mapping[str, Any]] = json.loads(
         (Path(__file__).parent / "_data" / "coefficients.json").read_text(encoding="utf-8")
     )
@@ -45,7 +45,7 @@ class Coefficients:
         if own is not None:
             values = {key: fact.value for key, fact in own.items()}
             return Fact(_number(values), own["value"].origin if "value" in own else Coefficient(name, values["reason"]))
-        row = _bundled().get(name)
+        row = bundled().get(name)
         if row is None:
             return Unknown(f"coefficient.{name}", f"there is no coefficient {name}", f"[coefficients] {name}")
         return Fact(_number(row), Coefficient(name, row["reason"]))

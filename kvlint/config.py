@@ -27,7 +27,7 @@ TOP: dict[str, str] = {
 TABLES: dict[str, dict[str, str]] = {
     "hardware": {
         "match": "text",
-        "device": "text",
+        "device": "device",
         "memory": "size",
         "count": "count",
         "unified": "flag",
@@ -111,6 +111,7 @@ class Config:
     severity: dict[str, str] = field(default_factory=dict)
     coefficients: dict[str, dict[str, Fact[Any]]] = field(default_factory=dict)
     tables: dict[str, tuple[Table, ...]] = field(default_factory=dict)
+    named: dict[str, Span] = field(default_factory=dict)  # rules and themes that it names, each with a place
 
     def all(self, kind: str) -> tuple[Table, ...]:
         return self.tables.get(kind, ())
@@ -164,22 +165,27 @@ def _config(path: str, root: Map) -> Config:
     tables: dict[str, tuple[Table, ...]] = {}
     severity: dict[str, str] = {}
     coefficients: dict[str, dict[str, Fact[Any]]] = {}
+    named: dict[str, Span] = {}
     for entry in root:
         key, node = entry.key.value, entry.value
         if key == "severity":
             severity = {name: fact.value for name, fact in _open_table(node, "severity").items()}
+            named |= {rule.key.value: rule.key.span for rule in node} if isinstance(node, Map) else {}
         elif key == "coefficients":
             coefficients = dict(_coefficients(node))
         elif key in TABLES and isinstance(node, List) and (not node.items or isinstance(node.items[0], Map)):
             tables[key] = tuple(_table(key, item) for item in node)
         elif key in TOP:
             values[key] = _READERS[TOP[key]](node)
+            named |= _texts_at(node) if key in ("select", "ignore") else {}
         elif key in TABLES:
             raise ConfigError(f"{key} is a list of tables: write [[{key}]]", entry.key.span)
         else:
             known = (*TOP, *TABLES, "severity", "coefficients")
             raise ConfigError(_unknown(key, known), entry.key.span)
-    return Config(path=path, severity=severity, coefficients=coefficients, tables=tables, **values)
+    for table in tables.get("per_file_ignore", ()):
+        named |= dict.fromkeys(table.get("rules") or (), table.span)
+    return Config(path=path, severity=severity, coefficients=coefficients, tables=tables, named=named, **values)
 
 
 def _table(kind: str, node: Node) -> Table:
@@ -206,7 +212,11 @@ def _open_table(node: Node, kind: str) -> dict[str, Fact[Any]]:
 def _coefficients(node: Node) -> Iterator[tuple[str, dict[str, Fact[Any]]]]:
     if not isinstance(node, Map):
         raise ConfigError("[coefficients] must be a table", node.span)
+    from kvlint.coefficients import bundled
+
     for entry in node:
+        if entry.key.value not in bundled():
+            raise ConfigError(_unknown(entry.key.value, tuple(bundled()), "coefficient"), entry.key.span)
         if not isinstance(entry.value, Map):
             raise ConfigError("a coefficient is {value = …, reason = …}", entry.value.span)
         values: dict[str, Fact[Any]] = {}
@@ -221,12 +231,11 @@ def _coefficients(node: Node) -> Iterator[tuple[str, dict[str, Fact[Any]]]]:
         yield entry.key.value, values
 
 
-def _unknown(key: str, known: tuple[str, ...]) -> str:
-    
+def _unknown(key: str, known: tuple[str, ...], what: str = "key") -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(key, known, n=1, cutoff=0.6)
-    return f"unknown key {key!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+    return f"unknown {what} {key!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def _scalar(node: Node, what: str) -> Scalar:
@@ -246,6 +255,23 @@ def _texts(node: Node) -> tuple[str, ...]:
     if not isinstance(node, List):
         raise ConfigError("expected a list of texts", node.span)
     return tuple(_text(item) for item in node)
+
+
+def _texts_at(node: Node) -> dict[str, Span]:
+    return {item.value: item.span for item in node if isinstance(item, Scalar)} if isinstance(node, List) else {}
+
+
+def _device(node: Node) -> str:
+    """A name that means one product of the device data."""
+    from kvlint.hardware import devices
+
+    name = _text(node)
+    found = devices.named(name)
+    if not found:
+        raise ConfigError(_unknown(name, devices.names(), "device"), node.span)
+    if len(found) > 1:
+        raise ConfigError(f"{name!r} may be {' or '.join(each.product for each in found)}", node.span)
+    return name
 
 
 def _number(node: Node) -> Fraction:
@@ -297,6 +323,7 @@ def _one_of(*allowed: str) -> Any:
 _READERS: dict[str, Any] = {
     "text": _text,
     "texts": _texts,
+    "device": _device,
     "number": _number,
     "count": _count,
     "tokens": _count,

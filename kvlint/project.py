@@ -264,6 +264,10 @@ def open_project(
         except (OSError, Unreadable) as error:
             raise ConfigError(f"{relative}: {error}") from error
         config = load(Source(relative, text), table=found.name == "pyproject.toml")
+        for table in config.all("model"):
+            if "config" in table and not (found.parent / table.get("config")).is_file():
+                place = next(table.values["config"].spans(), None)
+                raise ConfigError(f"there is no file {table.get('config')}", place)
     focus = tuple(target.relative_to(root).as_posix() for target in targets if _above(root, [target]))
     given = frozenset(path for path, target in zip(focus, targets, strict=False) if target.is_file())
     alone = found is None and not repository

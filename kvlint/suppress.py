@@ -17,8 +17,8 @@ from kvlint.ruleset.load import Rule, rules
 from kvlint.source import Span
 
 if TYPE_CHECKING:
-    from kvlint.parsing import Parsed
     from kvlint.evaluation import Evaluation
+    from kvlint.parsing import Parsed
 
 
 def selected(config: Config, select: tuple[str, ...], ignore: tuple[str, ...]) -> list[Rule]:
@@ -26,9 +26,10 @@ def selected(config: Config, select: tuple[str, ...], ignore: tuple[str, ...]) -
     wanted = set(select or config.select)
     unwanted = {*ignore, *config.ignore} | {name for name, severity in config.severity.items() if severity == "off"}
     known = {rule.name for rule in rules().values()} | {rule.theme for rule in rules().values()} | {"all"}
-    for name in (*wanted, *unwanted, *config.severity):
+    for name in (*select, *ignore, *config.named):
         if name not in known:
-            raise ConfigError(f"unknown rule {name!r}{_near(name, known)}")
+            place = None if name in (*select, *ignore) else config.named[name]
+            raise ConfigError(f"unknown rule {name!r}{_near(name, known)}", place)
     return [
         rule
         for rule in rules().values()

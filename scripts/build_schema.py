@@ -19,6 +19,7 @@ TARGET = ROOT / "data/schema/kvlint.schema.json"
 UNIT = "|".join(unit for unit in UNITS if unit)
 KINDS: dict[str, dict[str, Any]] = {
     "text": {"type": "string"},
+    "device": {"type": "string"},
     "texts": {"type": "array", "items": {"type": "string"}},
     "number": {"type": "number"},
     "count": {"type": "integer", "minimum": 0},

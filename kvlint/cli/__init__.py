@@ -79,6 +79,11 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     except Exception as error:
+        from kvlint.config import ConfigError
+
+        if isinstance(error, ConfigError):
+            click.echo(f"kvlint: {error}", err=True)
+            sys.exit(2)
         if os.environ.get("KVLINT_TRACEBACK"):
             raise
         click.echo(f"kvlint: internal error: {type(error).__name__}: {error}; please report it", err=True)

@@ -91,6 +91,11 @@ def named(name: str) -> tuple[Device, ...]:
     return ()
 
 
+def names() -> tuple[str, ...]:
+    """Every spelling that `named` knows."""
+    return tuple(_load()[0])
+
+
 def instance(name: str) -> Instance | None:
     _, products, instances = _load()
     row = instances.get(name.strip().lower())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from kvlint.coefficients import bundled
 from kvlint.evaluation import Evaluation, unknown_inputs
 from kvlint.facts import Coefficient, Derived, Fact, Unknown
 from kvlint.models.architecture import Architecture
@@ -120,6 +121,7 @@ _STANDS_FOR = {
     **dict.fromkeys(("sequences", "parallel"), "batch_width"),
     "model_dtype": "weights_dtype",
     "weights": "weights_bytes",
+    "non_torch": "non_torch_bytes",
     "draft": "draft_model",
     "speculative_tokens": "draft_tokens",
     "decode_context_parallel": "context_parallel",
@@ -136,6 +138,8 @@ def _contract_names(origin: Derived) -> Iterator[str]:
             yield known
         elif isinstance(fact.origin, Coefficient):
             yield fact.origin.name
+        elif known in bundled():
+            yield known
         elif isinstance(fact.origin, Derived):
             yield from _contract_names(fact.origin)
 

@@ -34,7 +34,7 @@ unpinned-engine = "warning"
 budget = "off"
 [coefficients]
 holdback = {value = 0.10, reason = "allocator overhead"}
-activation = {low = 1, nominal = 2, high = 3.5, reason = "measured"}
+non_torch_bytes = {low = 1, nominal = 2, high = 3.5, reason = "measured"}
 [[hardware]]
 match = "mac/**"
 device = "apple-m4-max-128gb"
