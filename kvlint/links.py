@@ -66,7 +66,7 @@ def _reach(
         return
     if not isinstance(target, Endpoint):
         return
-    candidates = [group for group in groups if answers(group, target, front.unit)]
+    candidates = _asked([group for group in groups if answers(group, target, front.unit)], target)
     proxies = [each for each in admissions if each is not front and listens(each, target, front.unit)]
     if len(candidates) + len(proxies) > 1:
         ids = (*(group.id for group in candidates), *(each.id for each in proxies))
@@ -77,6 +77,21 @@ def _reach(
     for proxy in proxies:
         for hops, group in _reach(proxy, groups, admissions, chain, (*seen, front)):
             yield (front, *hops), group
+
+
+def _asked(candidates: list[ServerGroup], target: Endpoint) -> list[ServerGroup]:
+    """Of the processes that one router starts, the one that serves the model that is asked for."""
+    starters = {_starter(group) for group in candidates}
+    if len(candidates) < 2 or len(starters) > 1 or None in starters:
+        return candidates
+    named = [group for group in candidates if {group.first.site.name, *group.first.names} & {*target.names}]
+    return named if len(named) == 1 else candidates
+
+
+def _starter(group: ServerGroup) -> str | None:
+    site = group.first.site
+    router: str | None = site.data.get("router")
+    return router if router is not None or site.carrier != "llama-swap" else site.place.path
 
 
 def answers(group: ServerGroup, target: Endpoint, unit: str) -> bool:

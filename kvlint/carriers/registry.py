@@ -11,6 +11,7 @@ from kvlint.facts import Fact, Written
 from kvlint.parsing import kind_of
 from kvlint.project import Project
 from kvlint.records import dataclass, field
+from kvlint.source import Span
 from kvlint.subjects import Admission, Problem, Process
 
 # In the order in which they are asked; a document may be claimed by several.
@@ -25,6 +26,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "dockerfile": ("dockerfile",),
     "conf": ("nginx", "haproxy"),
     "caddy": ("caddy",),
+    "ini": ("presets",),
     "procfile": ("procfile",),
     "makefile": ("procfile",),
     "justfile": ("procfile",),
@@ -61,6 +63,7 @@ def find(project: Project) -> Findings:
     for module, items in claimed.items():
         _collect(found, names, module, items, project)
     _start_once(found)
+    _route(found, names, project)
     for path in project.seeds:
         _declare(found, path, project)
     found.processes.sort(key=lambda each: (each[1].site.place.path, each[1].site.place.start))
@@ -108,6 +111,27 @@ def _collect(found: Findings, names: Names, module: str, items: list[Item], proj
         return
     for each in made:
         _add(found, names, each)
+
+
+def _route(found: Findings, names: Names, project: Project) -> None:
+    """In place of a router the processes that it starts; those of a file that a router in view names are its own."""
+    from kvlint.carriers import presets
+    from kvlint.carriers.scripts import Files
+
+    files = Files(project)
+    own = {process.site.place: identity for identity, process in found.processes if process.site.carrier == "presets"}
+    kept: list[tuple[str, Process]] = []
+    routed: set[Span] = set()
+    for identity, process in found.processes:
+        started = [] if process.site.carrier == "presets" else list(presets.children(process, files))
+        for each in started:
+            place = each.site.place
+            given = own.get(place) if place not in routed else None
+            kept.append((given or names.unique(place.path, each.site.name), each))
+            routed.add(place)
+        if not started:
+            kept.append((identity, process))
+    found.processes = [each for each in kept if each[1].site.carrier != "presets" or each[1].site.place not in routed]
 
 
 def _start_once(found: Findings) -> None:

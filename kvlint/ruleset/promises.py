@@ -60,13 +60,16 @@ def _differing(evaluation: Evaluation, link: Link) -> Iterator[tuple[str, Any]]:
 
 
 def _bypassed(evaluation: Evaluation, link: Link) -> Value[str] | None:
-    """A proxy with a written limit before the same server, which this front, that has none, goes past."""
+    """A proxy with a limit before the same server, which this front, that has none, goes past.
+
+    What counts inside the server's own pod or at its caller has no address that could be gone past.
+    """
     if link.front.limit is not None or not isinstance(link.front.target, Endpoint):
         return None
     for other in evaluation.chain.adjacent():
-        limit, beside = other.front.limit, other.group is link.group and other.front is not link.front
-        if beside and isinstance(limit, Fact) and limit.origin.kind == "written":
-            return Fact(other.front.system, Written(link.front.target.span))
+        proxy = other.front if other.group is link.group and other.front is not link.front else None
+        if proxy is not None and "port" in proxy.settings and isinstance(proxy.limit, Fact):
+            return Fact(proxy.system, Written(link.front.target.span))
     return None
 
 
