@@ -49,7 +49,7 @@ SEEDS = (
         b"max_parallel_requests",
         b"kubeai",
     ),
-    *(b"gguf", b"limit_conn", b"max_conns", b"maxconn ", b"unhealthy_request_count", b"inflightreq"),
+    *(b"gguf", b"opencode.ai", b"tokenconfig", b"contextlength", b"max_input_tokens", b"limit_conn", b"max_conns", b"maxconn ", b"unhealthy_request_count", b"inflightreq"),
     *(
         b"kvlint:",
         b"num_ctx",

@@ -20,7 +20,7 @@ from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 
 MAX_CHARACTERS = 1 << 20
 MAX_NODES = 20_000
-_FILE = regex(r"^\s*[\"']?(?:models|model_list|applications|llm_configs)[\"']?\s*:", re.MULTILINE)
+_FILE = regex(r"^\s*[\"']?(?:models|model_list|applications|llm_configs|endpoints|provider)[\"']?\s*:", re.MULTILINE)
 
 
 def documents(text: Text) -> list[Node]:
@@ -122,7 +122,7 @@ def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
 
 def read(node: Node, around: Around) -> Iterator[Finding]:
     """What an embedded file says, by the first reader that knows its shape."""
-    from kvlint.carriers import litellm, llama_swap, ray
+    from kvlint.carriers import clients, litellm, llama_swap, ray
 
     if not isinstance(node, Map):
         return
@@ -132,6 +132,8 @@ def read(node: Node, around: Around) -> Iterator[Finding]:
         yield from litellm.config(node, around)
     elif ray.is_config(node):
         yield from ray.config(node, around.path, around.unit)
+    else:
+        yield from clients.config(node, around)
 
 
 def _around(item: Item, cluster: Cluster) -> Around:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from kvlint.admission import system
 from kvlint.carriers import served
@@ -17,12 +16,13 @@ from kvlint.carriers.base import Finding, Item, is_number
 from kvlint.carriers.cluster import Cluster, unit
 from kvlint.carriers.embedded import Around
 from kvlint.carriers.pods import count_of
+from kvlint.carriers.proxies import endpoint
 from kvlint.facts import Default, Fact, Unknown, Value, Written, quantity
 from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass, field
 from kvlint.source import Text
-from kvlint.subjects import Admission, Endpoint, Problem, Promise
+from kvlint.subjects import Admission, Problem, Promise
 from kvlint.tree import Entry, List, Map, Node, Scalar
 
 _LIMIT = regex(
@@ -132,7 +132,7 @@ def _deployment(proxy: _Proxy, entry: Map) -> Admission | None:
         settings["model"] = Fact(model.value, Written(model.span, model.via))
     if "cache_salt" in (params.map("extra_body") or Map((), entry.span)):
         settings["salted"] = Fact(True, Written(entry.span))
-    target = _endpoint(address, params.text("model"))
+    target = endpoint(address, _names(params.text("model")))
     if address is not None and target is None:
         settings["api_base"] = Unknown("api_base", "the address is filled in elsewhere", "a literal api_base")
     info = entry.map("model_info")
@@ -165,21 +165,6 @@ def _limit(params: Map, root: Map) -> tuple[Value[int] | None, Scalar | None]:
     entry = router.entry("default_max_parallel_requests") if router is not None else None
     value = count_of(entry.value if entry else None, "max_parallel_requests", "a literal default_max_parallel_requests")
     return value, entry.key if entry is not None and value is not None else None
-
-
-def _endpoint(address: Text | None, model: Text | None) -> Endpoint | None:
-    """Where requests go, and under which names the model is asked for there."""
-    if address is None or not address.known or not address.value.startswith(("http://", "https://")):
-        return None
-    try:
-        parts = urlsplit(address.value)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return None
-    if host is None:
-        return None
-    standard = 443 if parts.scheme == "https" else 80
-    return Endpoint(host, port or standard, address.span, _names(model))
 
 
 def _names(model: Text | None) -> tuple[str, ...]:
@@ -281,7 +266,7 @@ def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
         limit=_operator_limit(params),
         per="deployment",
         excess="reject",
-        target=_endpoint(params.text("apiBase"), params.text("model")),
+        target=endpoint(params.text("apiBase"), _names(params.text("model"))),
         names=(name.value,),
         promises=tuple(_promises(spec.map("info"), keys, False)),
     )

@@ -6,6 +6,7 @@ Such a proxy stands before any service; `general` marks it as of interest only w
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from kvlint.carriers.embedded import Around
 from kvlint.carriers.served import reached
@@ -29,6 +30,20 @@ def address(text: Text, default: int | None = None) -> Endpoint | None:
         return None
     port = int(match["port"]) if match["port"] else default or _STANDARD.get(match["scheme"] or "", 80)
     return Endpoint(match["host"].strip("[]"), port, text.span)
+
+
+def endpoint(url: Text | None, names: tuple[str, ...] = ()) -> Endpoint | None:
+    """The host and port of a base URL, and the names under which models are asked for there."""
+    if url is None or not url.known or not url.value.startswith(("http://", "https://")):
+        return None
+    try:
+        parts = urlsplit(url.value)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if host is None:
+        return None
+    return Endpoint(host, port or _STANDARD.get(parts.scheme, 80), url.span, names)
 
 
 def number(text: Text | None) -> Fact[int] | None:

@@ -16,8 +16,8 @@ from kvlint.subjects import Admission, Problem, Process
 
 # In the order in which they are asked; a document may be claimed by several.
 MODULES: dict[str, tuple[str, ...]] = {
-    "yaml": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs"),
-    "json": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs"),
+    "yaml": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs", "clients"),
+    "json": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs", "clients"),
     "shell": ("shell",),
     "modelfile": ("modelfile",),
     "nix": ("nix",),
