@@ -76,11 +76,11 @@ def _commands(parsed: Parsed) -> Iterator[tuple[int, int]]:
 
 def _bindings(source: Source) -> Iterator[tuple[int, int]]:
     """Nix bindings and list items without a set inside: a string, a number, what a function makes of them."""
-    from kvlint.formats import nix_parse
-    from kvlint.formats.nix_syntax import AttrSet, Definition, Expr, Lambda, Let, ListLiteral, With
+    from kvlint.formats.nix import parser
+    from kvlint.formats.nix.syntax import AttrSet, Definition, Expr, Lambda, Let, ListLiteral, With
 
     owners = (AttrSet, Lambda, Let, With)
-    stack: list[object] = [nix_parse.parse(source).root]
+    stack: list[object] = [parser.parse(source).root]
     while stack:
         node = stack.pop()
         if isinstance(node, Definition):
@@ -106,7 +106,7 @@ def _holds(node: object, owners: tuple[type, ...]) -> bool:
 
 def _below(node: object) -> list[object]:
     """Expressions and definitions directly below a node."""
-    from kvlint.formats.nix_syntax import Definition, Expr
+    from kvlint.formats.nix.syntax import Definition, Expr
 
     found: list[object] = []
     stack: list[object] = [

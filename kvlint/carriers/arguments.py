@@ -93,7 +93,10 @@ def _number(text: str) -> Any:
 
 
 def whose(words: Iterable[Text]) -> str | None:
-    """The engine that an image's arguments plainly belong to: two that no other has, and none that only another has."""
+    """The engine that an image's arguments plainly belong to: two that no other has, and none that only another has.
+
+    Two more for each flag that the engine never had: another program shares some names, a mistake stands beside many.
+    """
     flags = [match.group() for word in words if (match := _FLAG.match(word.value))]
     if len(flags) < LEAST_TELLING or not any(_TELLING.fullmatch(flag) for flag in flags):
         return None
@@ -106,7 +109,9 @@ def whose(words: Iterable[Text]) -> str | None:
     if len(tellers) != 1:
         return None
     (name, count), *_ = tellers.items()
-    return name if count >= LEAST_TELLING else None
+    has = options(name).known
+    strangers = [flag for flag in dict.fromkeys(flags) if not has(flag) and not has(flag.replace("_", "-"))]
+    return name if count >= LEAST_TELLING * (1 + len(strangers)) else None
 
 
 def declared(config: Config, identity: str, words: Sequence[Text]) -> str | None:

@@ -12,7 +12,7 @@ from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.cluster import Cluster, namespace, unit
 from kvlint.facts import Value
 from kvlint.formats import yaml
-from kvlint.formats.shell_text import NOWHERE, Slicer
+from kvlint.formats.shell.text import NOWHERE, Slicer
 from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.source import HOLE, Source, Span, Text

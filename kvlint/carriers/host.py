@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kvlint.carriers.wrappers import Container
 from kvlint.command import CommandLine
 from kvlint.facts import Fact, Unknown, Value, Written
-from kvlint.formats.shell_text import Slicer, unknown
+from kvlint.formats.shell.text import Slicer, unknown
 from kvlint.patterns import regex
 from kvlint.records import replace
 from kvlint.source import Text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kvlint import engines
 from kvlint.command import CommandLine, Opening, Pin, Wrapper
-from kvlint.formats.shell_text import where
+from kvlint.formats.shell.text import where
 from kvlint.records import dataclass, field, replace
 from kvlint.source import Span, Text
 

@@ -14,7 +14,7 @@ from kvlint.carriers.base import directory
 from kvlint.carriers.launch import SCRIPT_ENDINGS, Scripts
 from kvlint.command import CommandLine, Opening
 from kvlint.files import Unreadable, decode
-from kvlint.formats.shell_text import where
+from kvlint.formats.shell.text import where
 from kvlint.project import Project
 from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Source, Text

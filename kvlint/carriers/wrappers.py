@@ -13,7 +13,7 @@ from types import MappingProxyType
 from kvlint.carriers.wrappers_options import Scan, Table, scan, table
 from kvlint.command import CommandLine, Opening, Pin, Wrapper
 from kvlint.formats.shell import Script, commands, invocation, program_name, split
-from kvlint.formats.shell_text import where
+from kvlint.formats.shell.text import where
 from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Span, Text

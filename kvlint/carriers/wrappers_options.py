@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kvlint.command import Opening
-from kvlint.formats.shell_text import where
+from kvlint.formats.shell.text import where
 from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Text

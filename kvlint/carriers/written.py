@@ -16,7 +16,7 @@ from kvlint.carriers.embedded import _Inner as Inner
 from kvlint.carriers.launch import Launch, of_script
 from kvlint.carriers.scripts import Files
 from kvlint.formats.shell import Script, program_name
-from kvlint.formats.shell_text import where
+from kvlint.formats.shell.text import where
 from kvlint.parsing import kind_of
 from kvlint.patterns import regex
 from kvlint.records import dataclass

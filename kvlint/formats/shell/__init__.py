@@ -1,0 +1,78 @@
+"""Shell scripts as commands whose every character knows where it was written.
+
+`commands` follows a POSIX shell or bash script, or the string of `sh -c`, as far as it can be known without running anything.
+A variable that is assigned once, on every path, is known; what a branch, a loop, a command's output or the environment decides
+is a hole.  The default of `${X:-y}` counts as the value where nothing in view sets X, and `Script.assumed` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal
+
+from kvlint.formats.shell.cursor import Comment, Fault
+from kvlint.formats.shell.expand import Assumption, Ledger
+from kvlint.formats.shell.interpolate import Interpolated, compose_interpolate, kubelet_expand
+from kvlint.formats.shell.programs import Invocation, invocation, program_name
+from kvlint.formats.shell.script import Assignment, Command, Heredoc, Script, assumed_in
+from kvlint.formats.shell.splitting import split
+from kvlint.formats.shell.state import State
+from kvlint.formats.shell.walk import Context, Record, Walker
+from kvlint.source import Text
+
+__all__ = [
+    "Assignment",
+    "Assumption",
+    "Command",
+    "Comment",
+    "Fault",
+    "Heredoc",
+    "Interpolated",
+    "Invocation",
+    "Script",
+    "assumed_in",
+    "commands",
+    "compose_interpolate",
+    "invocation",
+    "kubelet_expand",
+    "program_name",
+    "split",
+]
+
+# Characters that expansions may make, for each of the script and at least.
+_GROWTH = 16
+_LEAST_BUDGET = 1 << 18
+_LEAST_STEPS = 2000
+_NO_VARIABLES: Mapping[str, Text] = MappingProxyType({})
+
+
+def commands(
+    text: Text,
+    variables: Mapping[str, Text] = _NO_VARIABLES,
+    *,
+    positional: Sequence[Text] | Literal["unknown"] = "unknown",
+) -> Script:
+    """The simple commands of a script, in the order in which they may run.
+
+    `variables`: the environment, as far as it is known; a name that is not among them may still be set.
+    `positional`: `$0` and the arguments.  Never raises on any text; what cannot be read is in `Script.faults`.
+    """
+    if isinstance(positional, str):
+        state = State(variables, None)
+    else:
+        state = State(variables, positional[1:], positional[0] if positional else None)
+    record = Record(Ledger(_GROWTH * len(text.value) + _LEAST_BUDGET), steps=_LEAST_STEPS + len(text.value))
+    walker = Walker(state, record)
+    walker.script(text, Context())
+    walker.uncalled()
+    return Script(
+        tuple(record.commands),
+        tuple(dict.fromkeys(record.comments)),
+        tuple(record.heredocs),
+        tuple(record.assignments),
+        tuple(dict.fromkeys(record.ledger.assumed)),
+        tuple(dict.fromkeys(record.faults)),
+        state.texts(),
+        state.exported(),
+    )
