@@ -226,7 +226,8 @@ class Quantity(Generic[T]):
             if isinstance(result, Unknown):
                 return result
             corners.append(result)
-        return Range(min(corners), cast(Any, middle), max(corners))
+        least, most = min(corners), max(corners)
+        return middle if least == most else Range(least, cast(Any, middle), most)
 
 
 def quantity(name: str, *, unit: str, formula: str, source: str) -> Callable[[Callable[..., T]], Quantity[T]]:

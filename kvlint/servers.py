@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kvlint import engines
 from kvlint.coefficients import Coefficients
+from kvlint.contradictions import contradictions
 from kvlint.engines import adapters
 from kvlint.engines.base import Engine, Program, World
 from kvlint.engines.claims import claim
@@ -83,6 +84,14 @@ def build(
                 server.settings[setting] = figure
         worlds.append(server)
     adapters.attach(worlds, _loader(process, around.project))
+    said = config.matching("workload", identity)
+    against = (
+        tuple(contradictions(process, worlds[0], declared, config.matching("hardware", identity), said))
+        if worlds
+        else ()
+    )
+    for server in worlds if against else ():
+        server.problems = (*server.problems, *against)
     breaks = breaking(worlds)
     if breaks is not None:
         for server in worlds:
@@ -95,6 +104,8 @@ def _server(engine: Engine, program: Program, world: World, identity: str, versi
     settings: dict[str, Value[Any]] = {**world.workload, **made.values}
     if world.process.site.replicas is not None:
         settings.setdefault("replicas", world.process.site.replicas)
+    if "declared_max_output" in settings:
+        settings.setdefault("max_output", settings["declared_max_output"])
     server = Server(
         id=identity,
         engine=engine.name,

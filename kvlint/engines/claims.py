@@ -34,13 +34,13 @@ def claim(process: Process, engine: str, declared: Fact[str] | None, project: Pr
     """What is said of the engine's version, the first that says anything; None where nothing does."""
     if declared is not None:
         return VersionClaim(declared.value, declared.origin)
-    for text in (*_pins(process, engine), *_image(process, engine)):
+    for text in (*pins(process, engine), *_image(process, engine)):
         if text.known:
             return VersionClaim(text.value, Written(text.span, text.via))
     return _required(process, engine, project)
 
 
-def _pins(process: Process, engine: str) -> Iterator[Text]:
+def pins(process: Process, engine: str) -> Iterator[Text]:
     distribution = engines.engine(engine).distribution
     for pin in process.line.pins:
         if _normal(pin.distribution) == distribution:

@@ -51,7 +51,7 @@ def hardware(site: Site, table: Mapping[str, Fact[Any]], coefficients: Coefficie
         facts |= _device_facts(*found, coefficients)
     if "memory" in table:
         size = table["memory"]
-        facts["device_memory"] = Fact(Range(size.value, size.value, size.value), size.origin)
+        facts["device_memory"] = size
         facts["device_nominal_gib"] = Fact(Fraction(size.value, GIB), size.origin)
     elif "device_memory" in facts and isinstance(facts["device_memory"], Unknown):
         facts |= _labelled_memory(site, coefficients)

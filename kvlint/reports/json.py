@@ -85,6 +85,8 @@ def place(span: Span) -> dict[str, int]:
 def plain(value: Any) -> Any:
     """A value as JSON has it: whole numbers stay whole, ratios become decimals, ranges an object, text well-formed."""
     if isinstance(value, Range):
+        if value.exact:
+            return plain(value.nominal)
         return {"low": plain(value.low), "nominal": plain(value.nominal), "high": plain(value.high)}
     if isinstance(value, Fraction):
         return value.numerator if value.denominator == 1 else float(value)
