@@ -76,7 +76,7 @@ class MlxLm:
         if text is not None:
             model = world.model(text)
             values["model"] = written_id(model, text) if text.known else model.architecture
-            values["model_window"] = _positions(model)
+            values["model_window"] = model.positions
         values |= _width(fields, rules.batches)
         values |= {
             "kv_bits": fields.value("kv_bits"),
@@ -147,15 +147,6 @@ def _kv_dtype(bits: Value[Any] | None, dtype: Value[str] | None) -> Value[Any] |
     if isinstance(bits, Fact):
         return Fact(f"int{bits.value}", bits.origin)
     return bits if bits is not None else dtype
-
-
-def _positions(model: Any) -> Value[int]:
-    arch = model.architecture
-    if isinstance(arch, Unknown):
-        return arch
-    if arch.value.positions is None:
-        return Unknown("model.positions", "the configuration states no length", "[[workload]] window in kvlint.toml")
-    return Fact(arch.value.positions, arch.origin)
 
 
 ENGINE = MlxLm()

@@ -75,7 +75,7 @@ class Tgi:
         found: dict[str, Value[Any] | None] = {"release": release}
         if model is not None and text is not None:
             found["model"] = written_id(model, text) if text.known else model.architecture
-        found["model_window"] = _positions(model)
+        found["model_window"] = model.positions if model is not None else None
         found |= _plain(said, model)
         found |= _limits(said, model, found)
         problems = (*said.check(), *_both_inputs(said))
@@ -218,16 +218,6 @@ def _typed(option: Option | None, convert: Convert | None) -> Convert:
 def _model(said: Said) -> tuple[Model | None, Text | None]:
     text = said.text("model_id")
     return (said.world.model(text), text) if text is not None else (None, None)
-
-
-def _positions(model: Model | None) -> Value[int] | None:
-    """`max_position_embeddings` as it is written; the launcher heeds no rope factor."""
-    arch = model.architecture if model is not None else None
-    if not isinstance(arch, Fact):
-        return arch
-    if arch.value.positions is None:
-        return Unknown("model.positions", "the configuration states no positions", "--max-total-tokens")
-    return Fact(arch.value.positions, arch.origin)
 
 
 def _share(number: float) -> Fraction:

@@ -58,7 +58,7 @@ class Trtllm:
         model, text = _model(told.fields)
         found: dict[str, Value[Any] | None] = {
             "release": Fact(world.release, Default(NAME, world.releases, "")),
-            "model_window": _positions(model),
+            "model_window": model.positions if model is not None else None,
         }
         if model is not None and text is not None:
             found["model"] = written_id(model, text) if text.known else model.architecture
@@ -127,15 +127,6 @@ def _model(fields: Fields) -> tuple[Model | None, Text | None]:
     positionals = fields.world.reading.positionals
     text = positionals[0] if positionals else None
     return (fields.world.model(text), text) if text is not None else (None, None)
-
-
-def _positions(model: Model | None) -> Value[int] | None:
-    arch = model.architecture if model is not None else None
-    if not isinstance(arch, Fact):
-        return arch
-    if arch.value.positions is None:
-        return Unknown("model.positions", "the configuration states no positions", "--max_seq_len")
-    return Fact(arch.value.positions, arch.origin)
 
 
 def _plain(told: Told) -> dict[str, Value[Any] | None]:

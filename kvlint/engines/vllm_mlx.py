@@ -12,7 +12,7 @@ from kvlint.engines.argparse import Given
 from kvlint.engines.base import Program, Settings, World
 from kvlint.engines.fields import Fields, exact
 from kvlint.facts import Default, Fact, Unknown, Value, quantity
-from kvlint.models.lookup import Model, written_id
+from kvlint.models.lookup import written_id
 from kvlint.sizing import vllm_mlx as memory
 from kvlint.sizing.server import Sizing
 from kvlint.subjects import Problem
@@ -77,7 +77,7 @@ class VllmMlx:
         model = world.model(text) if text is not None else None
         if model is not None and text is not None:
             values["model"] = written_id(model, text) if text.known else model.architecture
-            values |= {"model_window": _positions(model), "kv_dtype": model.dtype}
+            values |= {"model_window": model.positions, "kv_dtype": model.dtype}
         batching = fields.value("continuous_batching", default=False)
         values |= {"continuous_batching": batching, **_width(fields, batching), **_cache(fields, batching)}
         values |= {
@@ -97,15 +97,6 @@ class VllmMlx:
 
 
 ENGINE = VllmMlx()
-
-
-def _positions(model: Model) -> Value[int]:
-    arch = model.architecture
-    if isinstance(arch, Unknown):
-        return arch
-    if arch.value.positions is None:
-        return Unknown("model.positions", "the configuration states no length", "[[workload]] window in kvlint.toml")
-    return Fact(arch.value.positions, arch.origin)
 
 
 def _width(fields: Fields, batching: Value[bool] | None) -> dict[str, Value[Any] | None]:

@@ -36,6 +36,16 @@ class Model:
     config: Mapping[str, Any] | None = None
     source: str = ""
 
+    @property
+    def positions(self) -> Value[int]:
+        """The largest of the positions as the configuration writes them, in tokens, with no rope factor applied."""
+        if isinstance(self.architecture, Unknown):
+            return self.architecture
+        if (stated := self.architecture.value.positions) is None:
+            supply = f"[[model]] id = {json.dumps(self.id)} with a config that states its length, in kvlint.toml"
+            return Unknown("model.positions", "the configuration states no length", supply)
+        return Fact(stated, self.architecture.origin)
+
 
 class Models:
     """`find(text, near)` gives the model that a command line names; `near` is the file that it stands in.
