@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kvlint.carriers import served
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.embedded import Around
-from kvlint.carriers.proxies import address, admission, number, settings
+from kvlint.carriers.proxies import address, admission, number, settings, whole
 from kvlint.formats.nginx import Directive, all_named, parse
 from kvlint.patterns import regex
 from kvlint.project import Project
@@ -27,12 +27,16 @@ class Caddy:
 
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         for item in items:
-            around = served.around(item.path, project)
-            for site in parse(item.source, by_line=True):
-                yield from _block(site, _port(site), site.name.rstrip(","), around)
+            yield from config(whole(item), served.around(item.path, project))
 
 
 CARRIER = Caddy()
+
+
+def config(text: Text, around: Around) -> Iterator[Finding]:
+    """Every `reverse_proxy` of every site."""
+    for site in parse(text, by_line=True):
+        yield from _block(site, _port(site), site.name.rstrip(","), around)
 
 
 def _port(site: Directive) -> Text | None:

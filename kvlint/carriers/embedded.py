@@ -20,6 +20,7 @@ from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 
 MAX_CHARACTERS = 1 << 20
 MAX_NODES = 20_000
+_PROXY = regex(r"\.conf$|\.cfg$|^[Cc]addyfile")
 _FILE = regex(r"^\s*[\"']?(?:models|model_list|applications|llm_configs|endpoints|provider)[\"']?\s*:", re.MULTILINE)
 
 
@@ -110,11 +111,18 @@ class Around:
 
 def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
     """The configuration files in a ConfigMap."""
+    from kvlint.carriers.proxies import embedded
+
     node = item.node
     assert isinstance(node, Map)
+    around = None
     for entry in node.map("data") or ():
-        if isinstance(entry.value, Scalar) and _FILE.search(entry.value.value):
-            around = None
+        if not isinstance(entry.value, Scalar):
+            continue
+        if _PROXY.search(entry.key.value):
+            around = around or _around(item, cluster)
+            yield from embedded(entry.key.value, entry.value.text, around)
+        elif _FILE.search(entry.value.value):
             for document in documents(entry.value.text):
                 around = around or _around(item, cluster)
                 yield from read(document, around)

@@ -11,7 +11,7 @@ from typing import Any
 
 from kvlint.admission import system
 from kvlint.carriers.base import Finding, Item
-from kvlint.carriers.cluster import Cluster, group, unit
+from kvlint.carriers.cluster import Cluster, group, namespace, unit
 from kvlint.carriers.kubernetes import pods_of
 from kvlint.carriers.pods import count_of, processes
 from kvlint.facts import Default, Fact, Value, Written
@@ -34,6 +34,7 @@ def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
         "serving.knative.dev": _knative,
         "keda.sh": _keda,
         "autoscaling": _horizontal,
+        "networking.k8s.io": _ingress,
         "networking.istio.io": _istio,
         "gateway.envoyproxy.io": _envoy,
     }
@@ -280,8 +281,48 @@ def _traefik(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
         limit=None if isinstance(limit, Fact) and limit.value == 0 else limit,
         per=per or system("traefik")["default_source"],
         excess="reject",
+        target=_of_ingress_route(item, cluster),
         settings=_written({"source": criterion}),
     )
+
+
+def _of_ingress_route(item: Item, cluster: Cluster) -> Endpoint | None:
+    """The one Service to which the routes that use a middleware send."""
+    name, _ = _name(item.node) if isinstance(item.node, Map) else ("", None)
+    cluster.search("kind: IngressRoute")
+    found: dict[tuple[str, int | None], Endpoint] = {}
+    for route in cluster.of_kind("IngressRoute"):
+        if not isinstance(route.node, Map) or namespace(route) != namespace(item):
+            continue
+        for rule in (route.node.list("spec", "routes") or List((), route.span)).maps():
+            used = {each.string("name") for each in (rule.list("middlewares") or List((), rule.span)).maps()}
+            for each in _services(rule) if name in used else ():
+                found[each.host or "", each.port] = each
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _services(rule: Map) -> Iterator[Endpoint]:
+    for service in (rule.list("services") or List((), rule.span)).maps():
+        name, port = service.scalar("name"), service.string("port")
+        if name is not None and service.string("kind") in (None, "Service"):
+            yield Endpoint(name.value, int(port) if port and port.isdigit() else None, name.span)
+
+
+def _ingress(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
+    """`nginx.org/max-conns` of an Ingress: connections to each pod behind it."""
+    annotations = root.map("metadata", "annotations")
+    entry = annotations.entry("nginx.org/max-conns") if annotations is not None else None
+    limit = count_of(entry.value if entry is not None else None, "max-conns", "a literal nginx.org/max-conns")
+    if entry is None or limit is None or (isinstance(limit, Fact) and limit.value == 0):
+        return
+    for rule in (root.list("spec", "rules") or List((), root.span)).maps():
+        for path in (rule.list("http", "paths") or List((), rule.span)).maps():
+            name, port = path.scalar("backend", "service", "name"), path.string("backend", "service", "port", "number")
+            if name is not None:
+                target = Endpoint(name.value, int(port) if port and port.isdigit() else None, name.span)
+                yield _admission(
+                    item, root, "nginx", entry.key.span, limit=limit, per="pod", excess="reject", target=target
+                )
 
 
 def _written(nodes: Mapping[str, Node | None]) -> dict[str, Value[Any]]:

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from kvlint.carriers import served
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.embedded import Around
-from kvlint.carriers.proxies import address, admission, number, settings
+from kvlint.carriers.proxies import address, admission, number, settings, whole
 from kvlint.formats.haproxy import Section, option, parse
 from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.source import Text
 
-_CLAIM = regex(r"^(?:backend|listen)[ \t]+\S", re.MULTILINE)
+CLAIM = regex(r"^(?:backend|listen)[ \t]+\S", re.MULTILINE)
 Line = tuple[Text, ...]
 
 
@@ -25,17 +25,19 @@ class HAProxy:
     name = "haproxy"
 
     def claims(self, item: Item) -> bool:
-        return item.kind == "conf" and _CLAIM.search(item.source.text) is not None
+        return item.kind == "conf" and CLAIM.search(item.source.text) is not None
 
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         for item in items:
-            yield from _file(list(parse(item.source)), served.around(item.path, project))
+            yield from config(whole(item), served.around(item.path, project))
 
 
 CARRIER = HAProxy()
 
 
-def _file(sections: list[Section], around: Around) -> Iterator[Finding]:
+def config(text: Text, around: Around) -> Iterator[Finding]:
+    """The servers of every backend."""
+    sections = list(parse(text))
     ports = _ports(sections)
     defaults: dict[str, Line] = {}
     for section in sections:

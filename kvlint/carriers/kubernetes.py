@@ -54,13 +54,21 @@ HANDLERS: dict[tuple[str, str], str] = {
     ("kustomize.config.k8s.io", "Kustomization"): "helmrelease",
     ("keda.sh", "ScaledObject"): "gateways",
     ("autoscaling", "HorizontalPodAutoscaler"): "gateways",
+    ("networking.k8s.io", "Ingress"): "gateways",
     ("networking.istio.io", "DestinationRule"): "gateways",
     ("gateway.envoyproxy.io", "BackendTrafficPolicy"): "gateways",
     ("traefik.io", "Middleware"): "gateways",
     ("traefik.containo.us", "Middleware"): "gateways",
 }
 # Kinds that stand in front of servers and often in files that name no engine.
-CONTEXT_KINDS = ("ScaledObject", "HorizontalPodAutoscaler", "DestinationRule", "BackendTrafficPolicy", "Middleware")
+CONTEXT_KINDS = (
+    "ScaledObject",
+    "HorizontalPodAutoscaler",
+    "Ingress",
+    "DestinationRule",
+    "BackendTrafficPolicy",
+    "Middleware",
+)
 WITHOUT_PODS = ("Service", "Secret", "CustomResourceDefinition", "ConfigMap")
 _NO_TEXTS: dict[str, Text] = {}
 MAX_DEPTH = 24

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from kvlint.carriers import served
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.embedded import Around
-from kvlint.carriers.proxies import address, admission, number, settings, unknown_workers
+from kvlint.carriers.proxies import address, admission, number, settings, unknown_workers, whole
 from kvlint.facts import Fact, Value
 from kvlint.formats.nginx import Directive, all_named, parse
 from kvlint.links import shared
@@ -21,7 +21,7 @@ from kvlint.project import Project
 from kvlint.records import dataclass, field
 from kvlint.source import Text
 
-_CLAIM = regex(r"^[ \t]*(?:[^#\n]*[{;][ \t]*)?(?:proxy_pass|grpc_pass|upstream)[ \t]", re.MULTILINE)
+CLAIM = regex(r"^[ \t]*(?:[^#\n]*[{;][ \t]*)?(?:proxy_pass|grpc_pass|upstream)[ \t]", re.MULTILINE)
 PASSING = ("proxy_pass", "grpc_pass")
 # Variables that are the same for every caller of a server.
 SAME_FOR_ALL = ("$server_name", "$server_port", "$server_addr", "$host")
@@ -32,19 +32,23 @@ class Nginx:
     name = "nginx"
 
     def claims(self, item: Item) -> bool:
-        return item.kind == "conf" and _CLAIM.search(item.source.text) is not None
+        return item.kind == "conf" and CLAIM.search(item.source.text) is not None
 
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
-        files = [(item, parse(item.source)) for item in items]
-        shared_ = _Shared()
-        for _, directives in files:
-            _collect(directives, shared_)
-        for item, directives in files:
-            reader = _Reader(served.around(item.path, project), shared_, _workers(directives))
-            yield from reader.context(directives, _Context())
+        yield from config([(whole(item), served.around(item.path, project)) for item in items])
 
 
 CARRIER = Nginx()
+
+
+def config(texts: list[tuple[Text, Around]]) -> Iterator[Finding]:
+    """The limits of files that are read together: an upstream or a zone may stand in another than its use."""
+    files = [(around, parse(text)) for text, around in texts]
+    together = _Shared()
+    for _, directives in files:
+        _collect(directives, together)
+    for around, directives in files:
+        yield from _Reader(around, together, _workers(directives)).context(directives, _Context())
 
 
 @dataclass(slots=True)

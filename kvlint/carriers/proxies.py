@@ -5,9 +5,11 @@ Such a proxy stands before any service; `general` marks it as of interest only w
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.embedded import Around
 from kvlint.carriers.served import reached
 from kvlint.facts import Assumed, Fact, Unknown, Value, Written
@@ -21,6 +23,23 @@ _ADDRESS = regex(
 )
 _STANDARD = {"https": 443, "grpcs": 443}
 GENERAL = Fact(True, Assumed("it stands before any service"))
+
+
+def whole(item: Item) -> Text:
+    """The text of a file."""
+    return Text.of(item.source, 0, len(item.source.text))
+
+
+def embedded(name: str, text: Text, around: Around) -> Iterator[Finding]:
+    """The configuration of a proxy that stands under a file's name in another file."""
+    from kvlint.carriers import caddy, haproxy, nginx
+
+    if name.endswith(".conf") and nginx.CLAIM.search(text.value):
+        yield from nginx.config([(text, around)])
+    elif name.endswith(".cfg") and haproxy.CLAIM.search(text.value):
+        yield from haproxy.config(text, around)
+    elif name.lower().startswith("caddyfile"):
+        yield from caddy.config(text, around)
 
 
 def address(text: Text, default: int | None = None) -> Endpoint | None:

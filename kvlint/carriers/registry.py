@@ -16,8 +16,9 @@ from kvlint.subjects import Admission, Problem, Process
 
 # In the order in which they are asked; a document may be claimed by several.
 MODULES: dict[str, tuple[str, ...]] = {
-    "yaml": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs", "clients"),
-    "json": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs", "clients"),
+    "yaml": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs", "clients", "traefik"),
+    "json": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs", "clients", "traefik"),
+    "toml": ("traefik",),
     "shell": ("shell",),
     "modelfile": ("modelfile",),
     "nix": ("nix",),

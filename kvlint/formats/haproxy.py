@@ -5,12 +5,14 @@ A word ends at a blank; quotes join, a backslash takes the next character as it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from kvlint.formats.shell_text import Slicer
 from kvlint.patterns import regex
 from kvlint.records import dataclass
-from kvlint.source import Source, Text
+from kvlint.source import Text
 
 SECTIONS = frozenset(
     {
@@ -27,6 +29,7 @@ SECTIONS = frozenset(
         "cache",
     }
 )
+_LINE = regex(r"[^\r\n]+")
 _WORD = regex(r"(?:\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s#\"'\\])+|(?P<comment>#.*)")
 
 
@@ -39,12 +42,13 @@ class Section:
     lines: tuple[tuple[Text, ...], ...]
 
 
-def parse(source: Source) -> Iterator[Section]:
-    """The sections of a file in their order; lines before the first are left out."""
+def parse(text: Text) -> Iterator[Section]:
+    """The sections of a file's text in their order; lines before the first are left out."""
+    cut = Slicer(text)
     head: tuple[Text, ...] = ()
     lines: list[tuple[Text, ...]] = []
-    for start in source.line_starts:
-        words = tuple(_words(source, start))
+    for line in _LINE.finditer(text.value):
+        words = tuple(_words(cut, line))
         if not words:
             continue
         if words[0].value in SECTIONS:
@@ -61,14 +65,13 @@ def _section(head: tuple[Text, ...], lines: list[tuple[Text, ...]]) -> Section:
     return Section(head[0].value, head[1] if len(head) > 1 else None, tuple(lines))
 
 
-def _words(source: Source, start: int) -> Iterator[Text]:
-    end = source.text.find("\n", start)
-    for match in _WORD.finditer(source.text, start, end if end >= 0 else len(source.text)):
+def _words(cut: Slicer, line: re.Match[str]) -> Iterator[Text]:
+    for match in _WORD.finditer(cut.value, line.start(), line.end()):
         if match["comment"] is not None:
             return
         text = match[0]
         quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
-        yield Text.of(source, match.start() + quoted, match.end() - quoted)
+        yield cut(match.start() + quoted, match.end() - quoted)
 
 
 def option(words: tuple[Text, ...], name: str) -> Text | None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kvlint.formats.shell_text import Slicer
 from kvlint.patterns import regex
 from kvlint.records import dataclass
-from kvlint.source import Source, Span, Text
+from kvlint.source import Span, Text
 
 MAX_DEPTH = 32
 _TOKEN = regex(
@@ -46,23 +47,24 @@ class Token:
     text: Text
 
 
-def parse(source: Source, *, by_line: bool = False) -> tuple[Directive, ...]:
-    """The directives of a file; `by_line`: a line ends a directive, as in a Caddyfile."""
-    return _Reader(list(_tokens(source)), by_line).block(0)
+def parse(text: Text, *, by_line: bool = False) -> tuple[Directive, ...]:
+    """The directives of a file's text; `by_line`: a line ends a directive, as in a Caddyfile."""
+    return _Reader(list(_tokens(text)), by_line).block(0)
 
 
 def all_named(directives: tuple[Directive, ...], name: str) -> Iterator[Directive]:
     return (each for each in directives if each.name == name)
 
 
-def _tokens(source: Source) -> Iterator[Token]:
-    for match in _TOKEN.finditer(source.text):
+def _tokens(text: Text) -> Iterator[Token]:
+    cut = Slicer(text)
+    for match in _TOKEN.finditer(text.value):
         kind = match.lastgroup or "other"
         if kind in ("blank", "comment"):
             continue
         start, end = match.span()
         inner = (start + 1, end - 1) if kind == "quoted" else (start, end)
-        yield Token("word" if kind in ("quoted", "other") else kind, Text.of(source, *inner))
+        yield Token("word" if kind in ("quoted", "other") else kind, cut(*inner))
 
 
 class _Reader:

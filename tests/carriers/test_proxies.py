@@ -114,3 +114,36 @@ def test_a_gateway_before_a_gateway() -> None:
     evaluation = evaluate(memory_project({"nginx.conf": text, "litellm.yaml": lite, "chat.sh": SERVER}))
     chains = {tuple(hop.system for hop in link.hops) for link in evaluation.chain.links}
     assert chains == {("nginx",), ("litellm", "nginx")}
+
+
+def test_a_proxy_s_file_in_a_config_map() -> None:
+    manifest = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: front, namespace: ai}
+data:
+  default.conf: |
+    limit_conn_zone $server_name zone=all:1m;
+    server {
+      listen 80;
+      limit_conn all 24;
+      location / { proxy_pass http://llm:8000; }
+    }
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: qwen, namespace: ai}
+spec:
+  replicas: 2
+  template:
+    metadata: {labels: {app: qwen}}
+    spec: {containers: [{name: vllm, image: "vllm/vllm-openai:v0.13.0", args: [--model=Qwen/Qwen3-8B]}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: llm, namespace: ai}
+spec: {selector: {app: qwen}, ports: [{port: 8000}]}
+"""
+    evaluation = evaluate(memory_project({"all.yaml": manifest}))
+    (link,) = evaluation.chain.links
+    assert (link.front.system, link.front.place.text, value(admitted_to([link]))) == ("nginx", "24", 12)

@@ -8,7 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvlint.formats import haproxy, nginx
-from kvlint.source import Source
+from kvlint.source import Source, Text
+
+
+def read(path: str, text: str) -> Text:
+    return Text.of(Source(path, text), 0, len(text))
 
 
 def shape(directives: tuple[nginx.Directive, ...]) -> list[Any]:
@@ -33,8 +37,8 @@ http {
   server{listen 81;location /{return 200;}}
 }
 """
-    read = nginx.parse(Source("nginx.conf", text))
-    assert shape(read) == [
+    found = nginx.parse(read("nginx.conf", text))
+    assert shape(found) == [
         ["worker_processes", "4"],
         (
             ["http"],
@@ -51,7 +55,7 @@ http {
             ],
         ),
     ]
-    assert read[0].args[0].span.text == "4"
+    assert found[0].args[0].span.text == "4"
 
 
 def test_caddy() -> None:
@@ -66,7 +70,7 @@ llm.example.com, :8080 {
 \t}
 }
 """
-    assert shape(nginx.parse(Source("Caddyfile", text), by_line=True)) == [
+    assert shape(nginx.parse(read("Caddyfile", text), by_line=True)) == [
         (["{"], [["admin", "off"]]),
         (
             ["llm.example.com,", ":8080"],
@@ -84,7 +88,7 @@ backend llm   # servers
     server one 10.0.0.1:8000 maxconn 16 # here
     server two two\\ words:8000 check
 """
-    one, two = haproxy.parse(Source("haproxy.cfg", text))
+    one, two = haproxy.parse(read("haproxy.cfg", text))
     assert (one.kind, one.name, len(one.lines)) == ("global", None, 1)
     assert two.name is not None
     assert (two.kind, two.name.value) == ("backend", "llm")
@@ -101,13 +105,13 @@ backend llm   # servers
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet="a{};#\"'\\$ \n\r\t`", max_size=60))
 def test_any_text_is_read(text: str) -> None:
-    source = Source("x", text)
+    source = read("x", text)
     for by_line in (False, True):
         nginx.parse(source, by_line=by_line)
     list(haproxy.parse(source))
 
 
 def test_deep_and_long_files_end() -> None:
-    nginx.parse(Source("x", "a {\n" * 100_000))
-    nginx.parse(Source("x", '"' * 20_001))
-    list(haproxy.parse(Source("x", "backend a\n" + "server " * 50_000)))
+    nginx.parse(read("x", "a {\n" * 100_000))
+    nginx.parse(read("x", '"' * 20_001))
+    list(haproxy.parse(read("x", "backend a\n" + "server " * 50_000)))
