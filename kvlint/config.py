@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import posixpath
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -174,7 +175,7 @@ def _config(path: str, root: Map) -> Config:
         elif key == "coefficients":
             coefficients = dict(_coefficients(node))
         elif key in TABLES and isinstance(node, List) and (not node.items or isinstance(node.items[0], Map)):
-            tables[key] = tuple(_table(key, item) for item in node)
+            tables[key] = tuple(_table(key, item, path.rpartition("/")[0]) for item in node)
         elif key in TOP:
             values[key] = _READERS[TOP[key]](node)
             named |= _texts_at(node) if key in ("select", "ignore") else {}
@@ -183,12 +184,22 @@ def _config(path: str, root: Map) -> Config:
         else:
             known = (*TOP, *TABLES, "severity", "coefficients")
             raise ConfigError(_unknown(key, known), entry.key.span)
+    if "exclude" in values:
+        values["exclude"] = tuple(_from(path.rpartition("/")[0], pattern) for pattern in values["exclude"])
     for table in tables.get("per_file_ignore", ()):
         named |= dict.fromkeys(table.get("rules") or (), table.span)
     return Config(path=path, severity=severity, coefficients=coefficients, tables=tables, named=named, **values)
 
 
-def _table(kind: str, node: Node) -> Table:
+def _from(directory: str, pattern: str) -> str:
+    """A path pattern as it is written in a file of `directory`, seen from the root; one for every file stays as it is."""
+    path, hash_, server = pattern.partition("#")
+    if not directory or not path or path.startswith("**"):
+        return pattern
+    return posixpath.normpath(f"{directory}/{path}") + hash_ + server
+
+
+def _table(kind: str, node: Node, directory: str) -> Table:
     if not isinstance(node, Map):
         raise ConfigError(f"[[{kind}]] must be a table", node.span)
     values: dict[str, Fact[Any]] = {}
@@ -196,7 +207,10 @@ def _table(kind: str, node: Node) -> Table:
         key = entry.key.value
         if key not in TABLES[kind]:
             raise ConfigError(_unknown(key, tuple(TABLES[kind])) + f" in [[{kind}]]", entry.key.span)
-        values[key] = Fact(_READERS[TABLES[kind][key]](entry.value), Written(entry.value.span))
+        value = _READERS[TABLES[kind][key]](entry.value)
+        if key == "match" or (kind, key) == ("ignore", "at"):
+            value = _from(directory, value)
+        values[key] = Fact(value, Written(entry.value.span))
     for key in REQUIRED.get(kind, ()):
         if key not in values:
             raise ConfigError(f"[[{kind}]] needs {key}", node.span)
