@@ -139,6 +139,11 @@ def build_of(image: str) -> str | None:
     return None
 
 
+def another(image: str) -> bool:
+    """Whether an image is plainly of a program that shares an engine's flags and serves no text."""
+    return re.fullmatch(system("engines")["others"], image.partition("@")[0]) is not None
+
+
 def told(lines: Iterable[CommandLine]) -> list[CommandLine]:
     """The lines of one container that say something: another branch's `exec server "$@"` stands for the same server."""
     found = list(lines)

@@ -102,9 +102,10 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
 
 def _of_build(line: CommandLine, named: str | None) -> Iterator[CommandLine]:
     """An image outside the engines' own repositories, where kvlint.toml, its name or its arguments say plainly whose it is."""
-    from kvlint.carriers.arguments import build_of, started, whose
+    from kvlint.carriers.arguments import another, build_of, started, whose
 
-    engine = named or (build_of(line.image.value) if line.image is not None else None) or whose(line.args)
+    image = line.image.value if line.image is not None else ""
+    engine = named or build_of(image) or (None if another(image) else whose(line.args))
     place = line.image.span if line.image is not None else line.args[0].span if line.args else None
     words = started(engine, place) if engine is not None and place is not None else ()
     if words:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kvlint import engines
+from kvlint.command import CommandLine
 from kvlint.engines.argparse import Objection
 from kvlint.engines.base import World
 from kvlint.engines.options import Options, options
+from kvlint.patterns import regex
 from kvlint.records import replace
 from kvlint.source import Span
 from kvlint.subjects import Problem, VersionClaim
@@ -21,6 +25,9 @@ KINDS = {
     "missing-model": "missing-argument",
 }
 
+# Builds that go by an engine's own program name and have options of their own.
+FORKS = regex(r"ik[_-]?llama|beellama|buun|turboquant|kobold|llamafile|prima[._-]?cpp|powerinfer|bitnet", re.IGNORECASE)
+
 
 def of_reading(
     engine: str, world: World, program: Span, version: VersionClaim | None, doubt: str | None
@@ -28,15 +35,46 @@ def of_reading(
     """The reading's objections.  `doubt` caps those about flags, whose data may not reach the version."""
     known = options(engine)
     splices = world.process.line.open
+    foreign = version is None and of_another_build(engine, world.process.line)
     for objection in world.reading.problems:
         problem = objection.problem(program, **_details(known, objection, world, version))
         if problem.kind in ("missing-model", "missing-argument", "missing-value") and (splices or world.reading.open):
             continue
+        if foreign and _unheard_of(known, objection, problem.data):
+            continue
         kind = KINDS.get(problem.kind, problem.kind)
         if kind == "unknown-flag" and "gone" in problem.data:
             kind = "removed-flag"
-        problem = replace(problem, kind=kind)
-        yield replace(problem, doubt=doubt) if doubt else problem
+        yield replace(problem, kind=kind, doubt=doubt or _gap(known, objection, problem.data, version))
+
+
+def of_another_build(engine: str, line: CommandLine) -> bool:
+    """Whether the program comes from an image that is not the engine's own, or by its path is a fork's."""
+    if line.program is not None and FORKS.search(line.program.value):
+        return True
+    return line.image is not None and line.image.known and engines.of_image(line.image.value) != engine
+
+
+def _unheard_of(known: Options, objection: Objection, data: Mapping[str, Any]) -> bool:
+    """A flag like none that any release has, or a choice that none offers: another build's, as far as anybody can tell."""
+    if objection.kind == "unknown-flag":
+        return not {"gone", "first", "suggestion", "owners"} & data.keys()
+    return _is_choice(objection)
+
+
+def _gap(known: Options, objection: Objection, data: Mapping[str, Any], version: VersionClaim | None) -> str | None:
+    """Why an objection may not hold between two releases of the data: what neither has may have stood between them."""
+    if version is None or version.beyond is not None:
+        return None
+    found = known.neighbours(version.text)
+    new = objection.kind == "unknown-flag" and not {"gone", "first"} & data.keys()
+    if found.kind != "between" or not (new or _is_choice(objection)):
+        return None
+    return f"kvlint's data has no release between {found.releases[0]} and {found.releases[-1]}"
+
+
+def _is_choice(objection: Objection) -> bool:
+    return objection.kind == "malformed-value" and objection.data.get("choices") is not None
 
 
 def _details(known: Options, objection: Objection, world: World, version: VersionClaim | None) -> dict[str, Any]:

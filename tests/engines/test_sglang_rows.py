@@ -1,7 +1,8 @@
 """SGLang through the whole pipeline: from a command line and a device's memory to what its own code made of them.
 
 Each row's arguments stand in a manifest and its memory in `kvlint.toml`.  Its model is the bundled catalogue's; a configuration
-with an image encoder, whose size the catalogue leaves out, is given as a file.  `-s` prints the table.
+with an image encoder, whose size the catalogue leaves out, or with positions that are in dispute is given as a file.  `-s`
+prints the table.
 """
 
 from __future__ import annotations
@@ -86,9 +87,11 @@ def project(row: dict[str, Any]) -> tuple[dict[str, str], str]:
 
 @cache
 def encoder(model: str) -> str | None:
-    """The configuration of a model with an image encoder; None for the others."""
+    """The configuration of a model with an image encoder, or with positions that the catalogue doubts; None for the others."""
     text = (SHARED / "facts/models" / f"{model.replace('/', '__')}.json").read_text(encoding="utf-8")
-    return text if "vision_config" in json.loads(text) else None
+    config, entry = json.loads(text), catalogue.find(model)
+    disputed = entry is not None and catalogue.doubted(catalogue.text_config(config), entry.context)
+    return text if "vision_config" in config or disputed else None
 
 
 def can_be_given(row: dict[str, Any]) -> bool:

@@ -1,0 +1,65 @@
+"""Builds that go by an engine's name and have options of their own, and releases between two of the data."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvlint.carriers.arguments import another, whose
+from kvlint.pipeline import check_files, evaluate, memory_project
+from kvlint.source import Source, Text
+
+
+def rules(files: dict[str, str]) -> list[tuple[str, str]]:
+    return [(each.severity, each.rule) for each in check_files(files).findings if each.severity != "note"]
+
+
+def compose(image: str, command: str) -> dict[str, str]:
+    return {
+        "compose.yaml": f"services:\n  llm:\n    image: {image}\n    entrypoint: [llama-server]\n    command: {command}\n"
+    }
+
+
+FORKED = "-m /models/a.gguf -c 8192 -np 1 -rtr-max 3 -ctk q9_z"
+
+
+@pytest.mark.parametrize(
+    ("image", "found"),
+    [
+        ("registry.example/fork-of-llama-cpp:3", []),
+        ("ghcr.io/ggml-org/llama.cpp:server-b9093", [("error", "malformed-value"), ("error", "unknown-flag")]),
+    ],
+)
+def test_options_that_only_a_fork_has(image: str, found: list[tuple[str, str]]) -> None:
+    assert sorted(rules(compose(image, FORKED))) == found
+
+
+def test_a_fork_by_its_path() -> None:
+    line = "#!/bin/sh\nexec {}llama-server -m a.gguf -c 8192 -np 1 -rtr-max 3\n"
+    assert rules({"a.sh": line.format("/opt/ik_llama.cpp/build/bin/")}) == []
+    assert rules({"a.sh": line.format("/opt/llama.cpp/build/bin/")}) == [("warning", "unknown-flag")]
+
+
+def test_a_flag_may_have_stood_between_two_releases() -> None:
+    """The data has 0.5.5 and 0.5.23 of SGLang; what neither has may have come and gone between them."""
+    line = "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --zz-strategy x"
+    pod = "services:\n  llm:\n    image: lmsysorg/sglang:{}\n    shm_size: 8g\n    command: {}\n"
+    assert rules({"compose.yaml": pod.format("v0.5.12", line)}) == [("warning", "unknown-flag")]
+    assert rules({"compose.yaml": pod.format("v0.5.23", line)}) == [("error", "unknown-flag")]
+
+
+def words(line: str) -> list[Text]:
+    return [Text.at(word, Source("a", line).span(0, 1)) for word in line.split()]
+
+
+def test_a_program_that_shares_some_flags_of_an_engine() -> None:
+    """The server of embeddings has `--model-id` and `--otlp-endpoint`, and `--auto-truncate`, which TGI never had."""
+    assert whose(words("--model-id a/b --otlp-endpoint c --auto-truncate")) is None
+    assert whose(words("--model-id a/b --otlp-endpoint c --max-total-tokens 4096")) == "tgi"
+
+
+def test_images_of_servers_of_embeddings() -> None:
+    assert another("ghcr.io/huggingface/text-embeddings-inference:cpu-1.5")
+    assert not another("ghcr.io/huggingface/text-generation-inference:3.3.7")
+    image = "ghcr.io/huggingface/text-embeddings-inference:1.8"
+    text = f"services:\n  e:\n    image: {image}\n    command: --model-id a/b --max-concurrent-requests 9\n"
+    assert evaluate(memory_project({"compose.yaml": text})).groups == []
