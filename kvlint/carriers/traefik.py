@@ -70,7 +70,7 @@ def _dynamic(root: Map, around: Around) -> Iterator[Finding]:
             continue
         names = [each.value for each in node.list("middlewares") or () if isinstance(each, Scalar)]
         servers = (service.list("loadBalancer", "servers") or List((), service.span)).maps()
-        targets = [found for each in servers if (found := endpoint(each.text("url"))) is not None]
+        targets = [target for each in servers if (target := endpoint(each.text("url"))) is not None]
         yield from _route(router.key.text, _smallest(names, limits), targets, around)
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from kvlint.formats.shell_text import Slicer
+from kvlint.formats.shell.text import Slicer
 from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.source import Text

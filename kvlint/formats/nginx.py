@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvlint.formats.shell_text import Slicer
+from kvlint.formats.shell.text import Slicer
 from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.source import Span, Text

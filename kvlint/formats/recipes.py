@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from kvlint.formats.shell_text import Slicer, reached, unknown
+from kvlint.formats.shell.text import Slicer, reached, unknown
 from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 from kvlint.source import Source, Span, Text

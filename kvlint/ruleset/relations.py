@@ -169,6 +169,13 @@ def templates(evaluation: Evaluation) -> Iterator[Subject]:
     return given.subjects(evaluation)
 
 
+def figures(evaluation: Evaluation) -> Iterator[Subject]:
+    """Figures of an engine's log that are used where a server is described."""
+    from kvlint.ruleset import figures as logged
+
+    return logged.subjects(evaluation)
+
+
 def suppressions(evaluation: Evaluation, known: Iterable[Suppression], active: set[str]) -> Iterator[Subject]:
     """Every rule name of every `ignore`; one whose rule did not run is not judged for its use."""
     from kvlint.ruleset.load import rules

@@ -66,6 +66,7 @@ def subjects(evaluation: Evaluation) -> Iterator[Subject]:
             relations.parity,
             relations.declared,
             relations.templates,
+            relations.figures,
         ),
     )
     for kind in kinds:
