@@ -30,13 +30,17 @@ _STEP = regex(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What an address leads to: a value, where it stands, and the literal if it is one."""
+    """What an address leads to: a value, where it stands, and the literal if it is one.
+
+    `gone`: why the address leads nowhere, where that is certain; what is only unknown is not gone.
+    """
 
     address: str
     value: Value[Any]
     span: Span | None
     text: Text | None = None
     group: ServerGroup | None = None
+    gone: str = ""
 
 
 def resolve(address: str, evaluation: Evaluation) -> Found:
@@ -46,6 +50,8 @@ def resolve(address: str, evaluation: Evaluation) -> Found:
         return _missing(address, "an address is file#place")
     base = (evaluation.project.config.path or "").rpartition("/")[0]
     full = f"{base}/{path}" if base else path
+    if not evaluation.project.files.exists(full):
+        return _missing(address, f"there is no file {full}", gone=True)
     server, colon, name = rest.rpartition(":")
     if colon and server and not server.endswith('"'):
         return _of_server(address, full, server, name, evaluation)
@@ -85,8 +91,9 @@ def value_of(group: ServerGroup, name: str) -> Value[Any]:
     return seen[0]
 
 
-def _missing(address: str, reason: str) -> Found:
-    return Found(address, Unknown("address", f"{address}: {reason}", "an address that exists"), None)
+def _missing(address: str, reason: str, *, gone: bool = False) -> Found:
+    found = Unknown("address", f"{address}: {reason}", "an address that exists")
+    return Found(address, found, None, gone=reason if gone else "")
 
 
 def _of_server(address: str, path: str, server: str, name: str, evaluation: Evaluation) -> Found:
@@ -111,10 +118,7 @@ def _written(value: Value[Any]) -> Span | None:
 
 
 def _of_file(address: str, path: str, place: str, evaluation: Evaluation) -> Found:
-    project = evaluation.project
-    if not project.files.exists(path):
-        return _missing(address, f"there is no file {path}")
-    parsed = project.parsed(path)
+    parsed = evaluation.project.parsed(path)
     if parsed is None:
         return _missing(address, f"{path} cannot be read")
     for document in parsed.documents:

@@ -20,8 +20,8 @@ from kvlint.subjects import SETTINGS, Problem
 from kvlint.tree import List, Map, Scalar, walk
 
 if TYPE_CHECKING:
-    from kvlint.parsing import Parsed
     from kvlint.evaluation import Evaluation
+    from kvlint.parsing import Parsed
 
 _CLAIM = regex(r"\s*(?P<quantity>[a-z_]+)\s+of\s+(?P<server>.+?)\s*")
 
@@ -192,6 +192,8 @@ class ParitySet:
 
     @property
     def agree(self) -> bool | Unknown:
+        if any(member.gone for member in self.members):
+            return False
         values = []
         for member in self.members:
             if isinstance(member.value, Unknown):

@@ -85,7 +85,8 @@ def named(name: str) -> tuple[Device, ...]:
     mig = _MIG.fullmatch(key)
     if mig:
         return names.get(f"mig-{mig['profile']}", ())
-    for spelled in (key, key.removesuffix("-shared"), key.removeprefix("nvidia-"), key.replace(" ", "-")):
+    joined = key.replace(" ", "-")
+    for spelled in (key, key.removesuffix("-shared"), key.removeprefix("nvidia-"), joined, f"nvidia-{joined}"):
         if spelled in names:
             return names[spelled]
     return ()

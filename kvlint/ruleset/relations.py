@@ -90,7 +90,8 @@ def parity(evaluation: Evaluation) -> Iterator[Subject]:
             "agree": each.agree if isinstance(each.agree, Unknown) else views.stated(each.agree, each.span),
             "values": views.stated(words, each.span),
         }
-        related = [("counterpart", span, words[number]) for number, span in enumerate(places) if number]
+        said = [word for word, member in zip(words, each.members, strict=True) if member.span is not None]
+        related = [("counterpart", span, said[number]) for number, span in enumerate(places) if number]
         servers = [member.group.id for member in each.members if member.group is not None]
         related += [("cause", each.span, f"[[parity]] {each.name}")]
         place = places[0] if places else each.span
@@ -109,6 +110,8 @@ def parity(evaluation: Evaluation) -> Iterator[Subject]:
 def _member(member: Found) -> str:
     from kvlint.ruleset.messages import clean
 
+    if member.gone:
+        return f"{clean(member.address)} is gone: {clean(member.gone)}"
     value = member.value.value if isinstance(member.value, Fact) else "unknown"
     return f"{clean(member.address)} is {clean(str(value))}"
 
