@@ -144,7 +144,7 @@ def _device(fields: Fields) -> dict[str, Value[Any]]:
 
 def _exact(memory: Value[Any]) -> bool:
     """Somebody stated the size; a device's own is a range."""
-    return isinstance(memory, Fact) and isinstance(memory.value, Range) and memory.value.exact
+    return isinstance(memory, Fact) and not isinstance(memory.value, Range)
 
 
 def _first(fields: Fields, dests: tuple[str, ...], convert: Convert | None = None) -> Value[Any] | None:

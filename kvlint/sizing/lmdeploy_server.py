@@ -12,7 +12,7 @@ from kvlint.sizing import lmdeploy
 from kvlint.sizing.lmdeploy import Settings
 from kvlint.sizing.refusals import start_refusal
 from kvlint.sizing.server import Sizing
-from kvlint.sizing.spans import Refusal, stated
+from kvlint.sizing.spans import Refusal
 
 READ = "LMDeploy's messages.py, cache_engine.py and TurboMind of each release"
 
@@ -152,7 +152,7 @@ class LmdeploySizing(Sizing):
         return weights_per_device(self.need("weights_bytes"), self.need("tensor_parallel"))
 
     def budget_bytes(self) -> Value[Any]:
-        return stated(self.server.hardware["device_memory"])
+        return self.server.hardware["device_memory"]
 
     def blocks(self) -> Value[Any]:
         measured = self.server.hardware.get("available_kv")

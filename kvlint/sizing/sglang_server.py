@@ -16,7 +16,6 @@ from kvlint.sizing.sglang_releases import rules
 from kvlint.sizing.sglang_settings import Settings
 from kvlint.sizing.sglang_start import Memory, Start
 from kvlint.sizing.sglang_start import start as start_of
-from kvlint.sizing.spans import stated
 
 EXECUTED = "SGLang's own argument resolution and pool sizing, executed release by release"
 PLACE = ("total_mib", "capability", "before", "after", "measured")
@@ -332,7 +331,7 @@ class SglangSizing(Sizing):
         return weights_per_device(*(self.need(name) for name in parts))
 
     def budget_bytes(self) -> Value[Any]:
-        return stated(self.server.hardware["device_memory"])
+        return self.server.hardware["device_memory"]
 
     def usable_bytes(self) -> Value[Any]:
         return usable_bytes(self.need("free_before"), self.need("memory_fraction"))

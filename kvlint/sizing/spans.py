@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Union
 
-from kvlint.facts import Fact, Range, Unknown, Value
+from kvlint.facts import Unknown
 from kvlint.patterns import regex
 from kvlint.records import dataclass
 
@@ -22,12 +22,6 @@ class Refusal:
 
     def __bool__(self) -> bool:
         return False
-
-
-def stated(value: Value[Any]) -> Value[Any]:
-    """A range without width, as somebody who states a size gives it, is a number."""
-    exact = isinstance(value, Fact) and isinstance(value.value, Range) and value.value.exact
-    return Fact(value.value.nominal, value.origin) if isinstance(value, Fact) and exact else value
 
 
 Outcome = Union[Refusal, Unknown]

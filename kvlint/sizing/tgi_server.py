@@ -13,7 +13,7 @@ from kvlint.sizing import tgi
 from kvlint.sizing.kv import element_bytes, growing_elements
 from kvlint.sizing.refusals import start_refusal
 from kvlint.sizing.server import Sizing
-from kvlint.sizing.spans import Refusal, stated
+from kvlint.sizing.spans import Refusal
 from kvlint.sizing.tgi import Limits, Settings
 
 READ = "text-generation-inference, launcher and flash_causal_lm.py of each release"
@@ -195,7 +195,7 @@ class TgiSizing(Sizing):
         return weights_per_device(self.need("weights_bytes"), self.need("tensor_parallel"))
 
     def budget_bytes(self) -> Value[Any]:
-        return stated(self.server.hardware["device_memory"])
+        return self.server.hardware["device_memory"]
 
     def usable_bytes(self) -> Value[Any]:
         return usable_bytes(self.need("budget_bytes"), self.need("memory_fraction"))

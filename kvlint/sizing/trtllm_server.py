@@ -11,7 +11,7 @@ from kvlint.models.architecture import Architecture
 from kvlint.sizing import trtllm
 from kvlint.sizing.refusals import start_refusal
 from kvlint.sizing.server import Sizing
-from kvlint.sizing.spans import Refusal, stated
+from kvlint.sizing.spans import Refusal
 from kvlint.sizing.trtllm import Settings
 
 READ = "tensorrt_llm/_torch/pyexecutor/resource_manager.py and _util.py"
@@ -145,7 +145,7 @@ class TrtllmSizing(Sizing):
         )
 
     def budget_bytes(self) -> Value[Any]:
-        return stated(self.server.hardware["device_memory"])
+        return self.server.hardware["device_memory"]
 
     def rank_tokens(self) -> Value[Any]:
         """Tokens of the pool of one rank."""
