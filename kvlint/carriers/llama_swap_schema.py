@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kvlint.admission import system
+from kvlint.patterns import regex
 from kvlint.source import Span
 from kvlint.subjects import Problem
 from kvlint.tree import List, Map, Node, Scalar
+
+_NUMBER = regex(r"[-+.\d][\d_.eExXoObBa-fA-F+-]*")
 
 
 def refusals(root: Map) -> Iterator[Problem]:
@@ -49,6 +52,8 @@ def _type(node: Node) -> str | None:
         return None if node.open else "a list"
     if not isinstance(node, Scalar) or not node.text.known or "${" in node.value or node.tag == "null":
         return None
+    if node.tag == "str" and not node.quoted and _NUMBER.fullmatch(node.value):
+        return None  # Go's reader takes more spellings for numbers
     return "a whole number" if node.tag == "int" else "a text" if node.tag == "str" else None
 
 

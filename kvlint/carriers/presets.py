@@ -21,7 +21,8 @@ from kvlint.subjects import Process, Site
 
 ENGINE = "llama-server"
 FLAG, VARIABLE = "--models-preset", "LLAMA_ARG_MODELS_PRESET"
-OF_MODEL = ("model", "m", "hf", "hfr", "hf-repo", "model-url", "mu", "LLAMA_ARG_MODEL", "LLAMA_ARG_HF_REPO")
+OF_HUB = ("hf", "hfr", "hf-repo", "LLAMA_ARG_HF_REPO")
+OF_MODEL = ("model", "m", "model-url", "mu", "LLAMA_ARG_MODEL", "LLAMA_ARG_MODEL_URL", *OF_HUB)
 # Keys of the presets alone (common/arg.cpp: options that are no arguments), and the one that is reserved.
 NO_FLAGS = ("version", "load-on-startup", "stop-timeout")
 # Arguments of the router that it does not hand on: server-models.cpp, unset_reserved_args.  `--models-preset` is kept here all
@@ -39,8 +40,7 @@ class Presets:
     def claims(self, item: Item) -> bool:
         if item.kind != "ini":
             return False
-        read = sections(Text.of(item.source, 0, len(item.source.text)))
-        return any(key.value in OF_MODEL for section in read for key, _ in section.settings)
+        return _plainly(list(sections(Text.of(item.source, 0, len(item.source.text)))))
 
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         """The models of files that no router in view names."""
@@ -54,6 +54,13 @@ class Presets:
 
 
 CARRIER = Presets()
+
+
+def _plainly(read: list[Section]) -> bool:
+    """Whether a file that no router names can be nothing else: it names models, and every key is one of llama-server's."""
+    settings = [(key.value, value.value) for section in read for key, value in section.settings]
+    models = any(key in OF_HUB or (key in OF_MODEL and value.endswith(".gguf")) for key, value in settings)
+    return models and all(key in NO_FLAGS or _option(key) is not None for key, _ in settings)
 
 
 def children(process: Process, files: Files) -> Iterator[Process]:

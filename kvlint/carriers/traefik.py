@@ -136,8 +136,10 @@ def _labels(root: Map, around: Around) -> Iterator[Finding]:
         names = [
             name for key, text in labels.items() if _is(key, "routers", "middlewares") for name in text.value.split(",")
         ]
-        port = next((text.value for key, text in labels.items() if key.endswith(".loadbalancer.server.port")), "")
-        target = Endpoint(service.value, int(port) if port.isdigit() else None, service.span)
+        port = next((text for key, text in labels.items() if key.endswith(".loadbalancer.server.port")), None)
+        known = port is not None and port.value.isdigit()
+        place = port.span if port is not None and known else service.span
+        target = Endpoint(service.value, int(port.value) if port is not None and known else None, place)
         yield from _route(service.text, _smallest(names, limits), [target], around)
 
 

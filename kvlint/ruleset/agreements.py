@@ -72,7 +72,14 @@ def _subjects(evaluation: Evaluation, pair: Pair | None) -> Iterator[Subject]:
         server=pair.group.id,
         servers=(pair.group.id,),
         related=related,
+        doubt=next((doubt for _, fact in (pair.first, pair.second) for doubt in _doubts(fact)), None),
     )
+
+
+def _doubts(fact: Fact[Any]) -> Iterator[str]:
+    """What leaves open whether a value is the one that counts: a default of a variable, something that may follow."""
+    origins = (leaf.origin for leaf in fact.leaves())
+    return (origin.doubt for origin in origins if isinstance(origin, Written) and origin.doubt)
 
 
 def _place(fact: Fact[Any]) -> Span | None:

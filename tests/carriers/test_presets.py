@@ -64,7 +64,12 @@ def test_a_section_over_all_sections_and_the_router_over_both() -> None:
 def test_a_file_that_no_router_in_view_names() -> None:
     read = processes({"models.ini": INI})
     assert set(read) == {"models.ini#chat", "models.ini#ggml-org/gemma-3-4b-it-GGUF:Q8_0"}
-    assert found({"other.ini": "[server]\nport = 80\nname = llama\n"}).processes == []
+    for other in (
+        "[server]\nport = 80\nname = llama\n",
+        "[llama]\nmodel = gpt-4\n",
+        "[llama]\nmodel = x.gguf\ncolour = red\n",
+    ):
+        assert found({"other.ini": other}).processes == []
 
 
 def test_what_is_asked_of_a_router_by_name() -> None:

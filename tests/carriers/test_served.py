@@ -93,6 +93,7 @@ data:
         ("aliases: coder", "coder"),
         ("env: {A: b}", "env"),
         ("proxy: http://localhost:${PORT}/v1", None),
+        ("ttl: 1e3", None),  # a number to Go's reader
     ],
 )
 def test_types_that_the_loader_refuses(wrong: str, place: str | None) -> None:

@@ -40,6 +40,12 @@ def test_the_port_that_llama_swap_calls(model: str, expected: list[tuple[str, st
     assert disagreements({"llama-swap.yaml": f"models:\n  chat:\n    {model}\n"}) == expected
 
 
+def test_a_port_that_a_variable_may_change_is_no_error() -> None:
+    swap = "models:\n  chat:\n    concurrencyLimit: 4\n    proxy: http://localhost:9001\n    cmd: ./serve.sh\n"
+    script = "#!/bin/sh\nexec vllm serve m --port ${SERVER_PORT:-9002}\n"
+    assert disagreements({"llama-swap.yaml": swap, "serve.sh": script}) == [("warning", "9001")]
+
+
 COMPOSE = """\
 services:
   vllm:
