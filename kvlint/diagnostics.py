@@ -104,7 +104,7 @@ class NotUnderstood:
 
 @dataclass(slots=True)
 class Report:
-    """What a run found.  Counts are after selection and suppression."""
+    """What a run found.  Counts are after selection and suppression.  `prefix`: the project's directory in its repository."""
 
     findings: list[Diagnostic] = field(default_factory=list)
     unchecked: list[Unchecked] = field(default_factory=list)
@@ -115,6 +115,7 @@ class Report:
     files_recognized: int = 0
     suppressed: int = 0
     internal: list[str] = field(default_factory=list)
+    prefix: str = ""
 
     def count(self, severity: str) -> int:
         return sum(finding.severity == severity for finding in self.findings)

@@ -127,6 +127,7 @@ def report(evaluation: Evaluation, options: Options) -> Report:
         files_recognized=len(evaluation.findings.recognized),
         suppressed=suppressed,
         internal=evaluation.findings.internal,
+        prefix=project.prefix,
     )
 
 

@@ -90,6 +90,7 @@ class Project:
     focus: tuple[str, ...] = ()
     given: frozenset[str] = frozenset()  # PATHs that name a file themselves
     name: str = ""
+    prefix: str = ""  # the root as seen from the top of its repository, with a slash behind it
     seeds: list[str] = field(default_factory=list)
     read: int = 0
     not_understood: list[NotUnderstood] = field(default_factory=list)
@@ -272,7 +273,13 @@ def open_project(
     given = frozenset(path for path, target in zip(focus, targets, strict=False) if target.is_file())
     alone = found is None and not repository
     files = Disk(root, within=focus if alone else ())
-    return Project(files, config, tuple(path for path in focus if path != ".") or (), given, name=root.name)
+    looked_at = tuple(path for path in focus if path != ".")
+    return Project(files, config, looked_at, given, name=root.name, prefix=_prefix(root))
+
+
+def _prefix(root: Path) -> str:
+    top = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
+    return "" if top == root else root.relative_to(top).as_posix() + "/"
 
 
 def _root(start: Path, skip_config: bool) -> tuple[Path, Path | None, bool]:

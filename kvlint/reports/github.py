@@ -25,7 +25,7 @@ def render(report: Report) -> str:
     left: list[str] = []
     for severity in reversed(SEVERITIES):
         found = [finding for finding in report.findings if finding.severity == severity]
-        lines += [command(finding) for finding in found[:ANNOTATIONS]]
+        lines += [command(finding, report.prefix) for finding in found[:ANNOTATIONS]]
         if len(found) > ANNOTATIONS:
             left.append(plural(len(found) - ANNOTATIONS, severity))
     if left:
@@ -33,11 +33,11 @@ def render(report: Report) -> str:
     return "".join(f"{each}\n" for each in lines)
 
 
-def command(finding: Diagnostic) -> str:
+def command(finding: Diagnostic, prefix: str = "") -> str:
     marked = region(finding.span)
     properties = {
         "title": f"kvlint {finding.rule}",
-        "file": line(finding.path),
+        "file": line(prefix + finding.path),
         "line": str(marked.line),
         "endLine": str(marked.end_line),
     }

@@ -25,11 +25,11 @@ def document(report: Report) -> list[dict[str, Any]]:
         while fingerprint in seen or not fingerprint:
             fingerprint = hashlib.sha256(f"{fingerprint}\0{finding.rule}".encode()).hexdigest()[:24]
         seen.add(fingerprint)
-        issues.append(_issue(finding, fingerprint))
+        issues.append(_issue(finding, fingerprint, report.prefix))
     return issues
 
 
-def _issue(finding: Diagnostic, fingerprint: str) -> dict[str, Any]:
+def _issue(finding: Diagnostic, fingerprint: str, prefix: str) -> dict[str, Any]:
     """The rule's name leads the description, since GitLab does not show `check_name`."""
     marked = region(finding.span)
     return {
@@ -38,7 +38,7 @@ def _issue(finding: Diagnostic, fingerprint: str) -> dict[str, Any]:
         "fingerprint": fingerprint,
         "severity": SEVERITIES[finding.severity],
         "location": {
-            "path": well_formed(finding.path),
+            "path": well_formed(prefix + finding.path),
             "lines": {"begin": marked.line, "end": marked.end_line},
         },
     }

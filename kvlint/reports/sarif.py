@@ -43,7 +43,18 @@ def document(report: Report) -> dict[str, Any]:
         ],
         "results": [_result(finding, index) for finding in report.findings],
     }
-    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [_below(report.prefix, run) if report.prefix else run]}
+
+
+def _below(prefix: str, node: Any) -> Any:
+    """The same with every file as it is found from the top of the repository, which is where code scanning looks for it."""
+    if isinstance(node, list):
+        return [_below(prefix, each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("uriBaseId") == ROOT:
+        return {**node, "uri": quote(_bytes(prefix), safe="/") + node["uri"]}
+    return {key: _below(prefix, value) for key, value in node.items()}
 
 
 def _result(finding: Diagnostic, index: Mapping[str, int]) -> dict[str, Any]:
