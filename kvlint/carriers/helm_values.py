@@ -119,6 +119,7 @@ def _model_spec(spec: Map, model: Map, release: Release, cluster: Cluster) -> It
     if config is not None:
         words += _prefix_caching(config)
         words += options_of(config, about["flags"])
+    words += _ray(model)
     args = config.get("extraArgs") if config is not None else None
     container = nodes.mapping(
         model.span,
@@ -165,6 +166,14 @@ def _connector(model: Map, config: Map | None) -> List | None:
     connector = "LMCacheConnector" if old else "LMCacheConnectorV1"
     text = f'{{"kv_connector":"{connector}","kv_role":"{role}"}}'
     return nodes.words((Text.at("--kv-transfer-config", where), Text.at(text, where)), where)
+
+
+def _ray(model: Map) -> list[Text]:
+    """What the chart's script for a RayCluster adds where `raySpec` is enabled."""
+    entry = model.entry("raySpec")
+    if entry is None or not truth(model.get("raySpec", "enabled")):
+        return []
+    return [Text.at(word, entry.key.span) for word in ("--distributed-executor-backend", "ray")]
 
 
 def _mounted(model: Map, config: Map | None) -> List | None:

@@ -119,6 +119,7 @@ def of_script(script: Script, launch: Launch, depth: int = 0) -> Iterator[Comman
     from kvlint.carriers import wrappers
 
     pins = launch.pins
+    launch = replace(launch, wrappers=(*launch.wrappers, *_ray(script)))
     for command in script.commands:
         if not command.words or command.nested:
             continue
@@ -135,6 +136,15 @@ def of_script(script: Script, launch: Launch, depth: int = 0) -> Iterator[Comman
             pins=pins,
         )
         yield from launches(inner, depth + 1)
+
+
+def _ray(script: Script) -> Iterator[Wrapper]:
+    """Ray, where a script starts it: what it serves may run on other nodes too."""
+    for command in script.commands:
+        words = [word.value for word in command.words[:2]]
+        if len(words) == 2 and engines.basename(words[0]) == "ray" and words[1] in ("start", "symmetric-run"):
+            yield Wrapper("ray", command.words[0].span)
+            return
 
 
 def _called(launch: Launch, line: CommandLine) -> tuple[Text, Text] | None:

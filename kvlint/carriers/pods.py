@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kvlint.carriers.affinity import kept_together
 from kvlint.carriers.arguments import declared, started, told
 from kvlint.carriers.base import Item
 from kvlint.carriers.cluster import Cluster, texts, unit
@@ -41,7 +40,9 @@ PRODUCT_LABELS = (
 )
 MEMORY_LABELS = ("nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory", "amd.com/gpu.vram")
 # `${X}` where no shell runs: envsubst or a GitOps controller fills it in before the file is applied.
-_UNRENDERED = regex(r"(?<!\$)\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?[-=?+][^{}]*)?\}")
+_UNRENDERED = regex(
+    r"(?<!\$)\$(?:\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?[-=?+][^{}]*)?\}|\((?P<variable>[A-Za-z_][A-Za-z0-9_.-]*)\))"
+)
 _REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 
 
@@ -166,12 +167,15 @@ def joined_image(repository: Text | None, tag: Text | None, node: Node) -> Text 
 
 
 def unrendered(text: Text) -> Text:
-    """The text with `${X}` as holes: outside a shell nobody expands it, so a template is meant."""
-    if "${" not in text.value:
+    """The text with `${X}` as holes: outside a shell nobody expands it, so a template is meant.
+
+    A `$(X)` that the container's own variables leave is set by a controller, a webhook or an `envFrom` out of view.
+    """
+    if "${" not in text.value and "$(" not in text.value:
         return text
     parts, at = [], 0
     for match in _UNRENDERED.finditer(text.value):
-        name = match["name"]
+        name = match["name"] or match["variable"]
         span = text.slice(*match.span()).span
         hole = Text.unknown(span, f"{match[0]} is filled in before this file is applied", f"the value of {name}")
         parts += [text.slice(at, match.start()), hole]
@@ -275,7 +279,7 @@ def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
         "services": hosts,
         "service_ports": tuple(number for each in services for number in _service_ports(each, ports)),
         "mig": _mig(limits, requests),
-        "spread": bool(services) and not kept_together(services, pod.labels, pod.item, cluster),
+        "spread": bool(services) and not _kept_together(services, pod, cluster),
         "mounted": lambda path: mounted(pod, path, cluster),
         **pod.data,
     }
@@ -304,6 +308,12 @@ def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
         host_ipc=pod.spec.string("hostIPC") == "true",
         data=data,
     )
+
+
+def _kept_together(services: list[Map], pod: Pod, cluster: Cluster) -> bool:
+    from kvlint.carriers.affinity import kept_together
+
+    return kept_together(services, pod.labels, pod.item, cluster)
 
 
 def ports_of(container: Map) -> dict[str, Fact[int]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kvlint.command import CommandLine
-from kvlint.facts import Value
+from kvlint.facts import Assumed, Fact, Value
 from kvlint.records import dataclass, field
 from kvlint.source import Span, Text
 from kvlint.subjects import Problem, Process
@@ -54,6 +54,33 @@ class World:
     def release(self) -> str:
         """The version itself where it is known exactly, read or not; else the newest of the class, which all mean the same."""
         return self.exact or self.releases[-1]
+
+
+# Kinds whose controllers may run one engine over several pods: lws, kuberay, rbgs, aibrix, grove, dynamo, kubeflow, jobset.
+GROUPS = frozenset(
+    (
+        *(
+            "LeaderWorkerSet",
+            "RayCluster",
+            "RayService",
+            "RayJob",
+            "RoleBasedGroup",
+            "RoleBasedGroupSet",
+            "StormService",
+        ),
+        *("RayClusterFleet", "PodCliqueSet", "DynamoGraphDeployment", "MPIJob", "PyTorchJob", "TrainJob", "JobSet"),
+    )
+)
+
+
+def grouped(world: World) -> Fact[str] | None:
+    """Other nodes may hold devices of this engine: its object starts groups of pods, or its script joins a Ray cluster."""
+    process = world.process
+    if any(wrapper.name == "ray" for wrapper in process.line.wrappers):
+        return Fact("ray", Assumed("the script starts Ray, whose other nodes may have devices"))
+    if process.site.data.get("kind") in GROUPS or any(name.startswith("LWS_") for name in world.env):
+        return Fact("a leader-worker set", Assumed("the object has several nodes"))
+    return None
 
 
 @dataclass(frozen=True, slots=True)

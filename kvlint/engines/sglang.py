@@ -7,7 +7,7 @@ from typing import Any
 
 from kvlint.command import CommandLine
 from kvlint.engines import basename
-from kvlint.engines.base import Program, Settings, World
+from kvlint.engines.base import Program, Settings, World, grouped
 from kvlint.engines.fields import Fields, environment
 from kvlint.engines.inside import inside, offset
 from kvlint.engines.sglang_given import given, place, share
@@ -176,9 +176,7 @@ def _multi_node(fields: Fields) -> Value[str] | None:
         found = fields.written(dest)
         if found is not None:
             return found if isinstance(found, Unknown) else Fact(dest, found.origin)
-    site = fields.world.process.site
-    several = site.data.get("kind") == "LeaderWorkerSet" or any(name.startswith("LWS_") for name in fields.world.env)
-    return Fact("a leader-worker set", Assumed("the object has several nodes")) if several else None
+    return grouped(fields.world)
 
 
 def _overridden(fields: Fields) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kvlint.command import CommandLine
 from kvlint.engines import basename, vllm_cache
-from kvlint.engines.base import Program, Settings, World
+from kvlint.engines.base import Program, Settings, World, grouped
 from kvlint.engines.fields import Fields, environment, exact, gibibytes
 from kvlint.engines.versions import parse
 from kvlint.engines.vllm_environment import unread
@@ -160,9 +160,7 @@ def _multi_node(fields: Fields, values: Mapping[str, Value[Any] | None]) -> Valu
         given = fields.written(dest)
         if given is not None:
             return given if isinstance(given, Unknown) else Fact(dest, given.origin)
-    site = fields.world.process.site
-    several = site.data.get("kind") == "LeaderWorkerSet" or any(name.startswith("LWS_") for name in fields.world.env)
-    return Fact("a leader-worker set", Assumed("the object has several nodes")) if several else None
+    return grouped(fields.world)
 
 
 def _partition(fields: Fields) -> Value[Any] | None:

@@ -1,0 +1,77 @@
+"""Variables and devices that another controller brings."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvlint.facts import Unknown
+from kvlint.pipeline import check_files, evaluate, memory_project
+
+POD = """apiVersion: {version}
+kind: {kind}
+metadata: {{name: qwen}}
+spec:
+  replicas: 1
+  template:
+    spec:
+      containers:
+        - name: engine
+          image: vllm/vllm-openai:v0.11.0
+          command: {command}
+          env: [{{name: SEQS, value: "8"}}]
+          {more}
+          resources: {{limits: {{nvidia.com/gpu: 2}}}}
+          volumeMounts: [{{name: shm, mountPath: /dev/shm}}]
+      volumes: [{{name: shm, emptyDir: {{medium: Memory}}}}]
+"""
+
+
+def pod(command: str, kind: str = "Deployment", version: str = "apps/v1", more: str = "") -> dict[str, str]:
+    return {"a.yaml": POD.format(command=command, kind=kind, version=version, more=more)}
+
+
+def errors(files: dict[str, str]) -> list[str]:
+    return [each.rule for each in check_files(files).findings if each.severity == "error"]
+
+
+def test_a_variable_that_the_container_does_not_set_is_unknown() -> None:
+    """`envFrom`, a webhook, a controller or Kustomize's own `vars` may set it."""
+    command = '[vllm, serve, Qwen/Qwen3-8B, --max-model-len=$(WINDOW), --max-num-seqs, $(SEQS), -tp, "2"]'
+    for more in ("", "envFrom: [{secretRef: {name: settings}}]"):
+        files = pod(command, more=more)
+        assert errors(files) == []
+        (group,) = evaluate(memory_project(files)).groups
+        assert isinstance(group.first.settings["window"], Unknown)
+        assert getattr(group.first.settings["batch_width"], "value", None) == 8
+
+
+SCRIPT = "[bash, -c, 'ray start --head --port 6379; vllm serve Qwen/Qwen3-8B -tp 2 -pp 2']"
+PLAIN = "[bash, -c, 'vllm serve Qwen/Qwen3-8B -tp 2 -pp 2']"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (pod(PLAIN), ["devices-unlike-parallelism"]),
+        (pod(SCRIPT, "StatefulSet"), []),
+        (pod(PLAIN, "RoleBasedGroup", "workloads.x-k8s.io/v1alpha1"), []),
+    ],
+)
+def test_other_pods_may_hold_devices(files: dict[str, str], expected: list[str]) -> None:
+    assert errors(files) == expected
+
+
+def test_a_chart_that_starts_its_engine_on_ray() -> None:
+    values = """servingEngineSpec:
+  modelSpec:
+    - name: qwen
+      repository: vllm/vllm-openai
+      tag: v0.11.0
+      modelURL: Qwen/Qwen3-8B
+      replicaCount: 1
+      requestGPU: 1
+      vllmConfig: {{tensorParallelSize: 1, pipelineParallelSize: 2}}
+      raySpec: {{enabled: {}}}
+"""
+    assert errors({"values.yaml": values.format("true")}) == []
+    assert errors({"values.yaml": values.format("false")}) == ["devices-unlike-parallelism"]
