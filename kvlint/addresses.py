@@ -15,7 +15,9 @@ from kvlint.facts import Fact, Unknown, Value, Written
 from kvlint.globs import names_server, names_workload
 from kvlint.patterns import regex
 from kvlint.records import dataclass
+from kvlint.sizing.server import DERIVED
 from kvlint.source import Span, Text
+from kvlint.subjects import SETTINGS
 from kvlint.tree import List, Map, Node, Scalar, step
 
 if TYPE_CHECKING:
@@ -92,20 +94,25 @@ def value_of(group: ServerGroup, name: str) -> Value[Any]:
 
 
 def _missing(address: str, reason: str, *, gone: bool = False) -> Found:
-    found = Unknown("address", f"{address}: {reason}", "an address that exists")
+    found = Unknown("address", f"{address}: {reason}", f"an address that exists: {address}: {reason}")
     return Found(address, found, None, gone=reason if gone else "")
 
 
 def _of_server(address: str, path: str, server: str, name: str, evaluation: Evaluation) -> Found:
     group = server_named(f"{path}#{server}", evaluation)
     if group is None:
+        place = _of_file(address, path, f"{server}:{name}", evaluation)
+        if isinstance(place.value, Fact):
+            return place
         return _missing(address, f"no single server {server} in {path}")
     if name.startswith("-"):
-        for flag in group.live[0].given:
-            if flag.spelling == name or flag.name.value == name:
+        for flag in reversed(group.live[0].given):
+            if name.replace("_", "-") in {each.replace("_", "-") for each in (flag.spelling, *flag.option.spellings)}:
                 text = flag.value if flag.value is not None else flag.name
                 return Found(address, Fact(text.value, Written(text.span, text.via)), text.span, text, group)
         return _missing(address, f"{name} is not given")
+    if name not in SETTINGS and name not in DERIVED:
+        return _missing(address, f"{name} is no setting and no derived value")
     value = value_of(group, name)
     span = _written(value) or group.first.program
     return Found(address, value, span, None, group)
@@ -124,11 +131,18 @@ def _of_file(address: str, path: str, place: str, evaluation: Evaluation) -> Fou
     for document in parsed.documents:
         node = _walk(document.node, place) if document.node is not None else None
         if isinstance(node, Scalar):
-            return Found(address, Fact(node.value, Written(node.text.span, node.text.via)), node.text.span, node.text)
+            return _literal(address, node.text)
     text = _variable(parsed, place)
     if text is not None:
-        return Found(address, Fact(text.value, Written(text.span, text.via)), text.span, text)
+        return _literal(address, text)
     return _missing(address, f"nothing at {place} in {path}")
+
+
+def _literal(address: str, text: Text) -> Found:
+    if not text.known:
+        hole = text.holes[0]
+        return Found(address, Unknown("address", hole.reason, hole.supply), text.span)
+    return Found(address, Fact(text.value, Written(text.span, text.via)), text.span, text)
 
 
 def _walk(node: Node, place: str) -> Node | None:
@@ -156,6 +170,18 @@ def _selected(node: Node, field: str, value: str) -> Node | None:
 
 
 def _variable(parsed: Any, name: str) -> Text | None:
+    """A variable of an env file, a script or a unit; a place in a Nix expression."""
+    if parsed.kind == "nix":
+        from kvlint.formats import nix
+
+        node = _walk(nix.evaluate(parsed.source), name)
+        return node.text if isinstance(node, Scalar) else None
+    if parsed.kind == "systemd":
+        from kvlint.formats import systemd
+
+        lines = systemd.parse(parsed.source).settings("Service", "Environment")
+        pairs = (pair for line in lines for pair in systemd.assignments(line.value))
+        return {key.value: value for key, value in pairs}.get(name)
     if parsed.kind == "env":
         from kvlint.formats import env
 
