@@ -6,17 +6,15 @@ import datetime
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kvlint import directives
 from kvlint.config import Config, ConfigError
 from kvlint.diagnostics import Diagnostic
-from kvlint.directives import Directive
-from kvlint.extents import ends
 from kvlint.globs import matches_path, matches_server
 from kvlint.records import dataclass, field
 from kvlint.ruleset.load import Rule, rules
 from kvlint.source import Span
 
 if TYPE_CHECKING:
+    from kvlint.directives import Directive
     from kvlint.evaluation import Evaluation
     from kvlint.parsing import Parsed
 
@@ -112,6 +110,9 @@ def _inline(evaluation: Evaluation) -> Iterator[Suppression]:
         parsed = evaluation.project.parsed(path)
         if parsed is None or "kvlint:" not in parsed.source.text:
             continue
+        from kvlint import directives
+        from kvlint.extents import ends
+
         extents: dict[int, int] | None = None
         for directive in directives.of(parsed):
             if directive.kind != "ignore" or directive.span in lost:

@@ -13,9 +13,12 @@ from kvlint.project import Project
 from kvlint.records import dataclass, field
 from kvlint.source import Source, Span
 from kvlint.subjects import Admission, Problem, Process
-from kvlint.tree import Node, Scalar
+from kvlint.tree import Map, Node, Scalar
 
 Finding = Union[Process, Admission, Problem]
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+# What makes a llama-server a router of the models that a file lists.
+PRESETS_FLAG, PRESETS_VARIABLE = "--models-preset", "LLAMA_ARG_MODELS_PRESET"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,15 @@ Resolve = Callable[[str], Union[Source, None]]
 
 def directory(path: str) -> str:
     return path.rpartition("/")[0]
+
+
+def is_object(item: Item) -> bool:
+    """Whether a document is an object of Kubernetes."""
+    return isinstance(item.node, Map) and "kind" in item.node and "apiVersion" in item.node
+
+
+def is_kustomization(item: Item) -> bool:
+    return item.path.rpartition("/")[2] in KUSTOMIZATIONS and isinstance(item.node, Map)
 
 
 def is_number(node: Node | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kvlint.carriers.base import Item, directory, nearest
+from kvlint.carriers.base import Item, directory, is_object, nearest
 from kvlint.project import Project
 from kvlint.records import dataclass, field, replace
 from kvlint.tree import Map, Scalar
@@ -25,6 +25,7 @@ class Cluster:
     generated: Mapping[str, Map] = field(default_factory=dict)
     items: list[Item] = field(default_factory=list)
     objects: dict[tuple[str, str], list[Item]] = field(default_factory=dict)
+    kinds: dict[str, list[Item]] = field(default_factory=dict)
     searched: set[tuple[str, str | None]] = field(default_factory=set)
     paths: set[str] = field(default_factory=set)
 
@@ -36,6 +37,7 @@ class Cluster:
                 kind, name = each.node.string("kind"), each.node.string("metadata", "name")
                 if kind and name:
                     self.objects.setdefault((kind, name), []).append(each)
+                    self.kinds.setdefault(kind, []).append(each)
 
     def find(self, kind: str, name: str, near: Item) -> list[Item]:
         """The objects of that kind and name in `near`'s namespace, in the nearest files."""
@@ -46,8 +48,8 @@ class Cluster:
             found = [item for item in found if namespace(item) == wanted]
         return nearest(near.path, list(found))
 
-    def of_kind(self, kind: str) -> Iterator[Item]:
-        return (item for (each, _), items in list(self.objects.items()) if each == kind for item in items)
+    def of_kind(self, kind: str) -> tuple[Item, ...]:
+        return tuple(self.kinds.get(kind, ()))
 
     def search(self, name: str, kind: str | None = None) -> None:
         """Read the files that hold `name`; with `kind`, only those that hold such an object too."""
@@ -91,10 +93,6 @@ class Cluster:
                 found.setdefault(item.node.string("metadata", "name") or "", []).append(item)
         close = (each for items in found.values() for each in nearest(near.path, items))
         return [each.node for each in close if isinstance(each.node, Map)]
-
-
-def is_object(item: Item) -> bool:
-    return isinstance(item.node, Map) and "kind" in item.node and "apiVersion" in item.node
 
 
 def namespace(item: Item) -> str:

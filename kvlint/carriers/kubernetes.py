@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from types import MappingProxyType
 
-from kvlint.carriers import kustomize
-from kvlint.carriers.base import Finding, Item, nearest_paths
-from kvlint.carriers.cluster import Cluster, group, is_object, namespace
+from kvlint.carriers.base import KUSTOMIZATIONS, Finding, Item, is_kustomization, is_object, nearest_paths
+from kvlint.carriers.cluster import Cluster, group, namespace
 from kvlint.carriers.pods import Pod, count_of, labels_of, processes
 from kvlint.facts import Default, Fact, Value
 from kvlint.project import Project
@@ -78,10 +77,10 @@ class Kubernetes:
     name = "kubernetes"
 
     def claims(self, item: Item) -> bool:
-        return is_object(item) or kustomize.is_kustomization(item)
+        return is_object(item) or is_kustomization(item)
 
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
-        builds = kustomize.builds(items, project)
+        builds = _builds(items, project)
         covered = {path for build in builds for path in build.paths}
         plain = Cluster(project, paths=set(covered))
         for item in items:
@@ -94,6 +93,14 @@ class Kubernetes:
 
 
 CARRIER = Kubernetes()
+
+
+def _builds(items: list[Item], project: Project) -> list[Cluster]:
+    if not any(path.rpartition("/")[2] in KUSTOMIZATIONS for path in project.all_paths):
+        return []
+    from kvlint.carriers import kustomize
+
+    return kustomize.builds(items, project)
 
 
 def _cluster(cluster: Cluster) -> Iterator[Finding]:
@@ -127,7 +134,7 @@ def read_object(item: Item, cluster: Cluster) -> Iterator[Finding]:
     if not isinstance(node, Map):
         return
     kind = node.string("kind") or ""
-    handler = "helmrelease" if kustomize.is_kustomization(item) else HANDLERS.get((group(node), kind))
+    handler = "helmrelease" if is_kustomization(item) else HANDLERS.get((group(node), kind))
     if handler is not None:
         yield from import_module(f"kvlint.carriers.{handler}").objects(item, cluster)
     elif kind not in WITHOUT_PODS:

@@ -11,21 +11,16 @@ import re
 from collections.abc import Iterator
 
 from kvlint.carriers import patches
-from kvlint.carriers.base import Item, directory
-from kvlint.carriers.cluster import Cluster, is_object, namespace, texts
+from kvlint.carriers.base import KUSTOMIZATIONS, Item, directory, is_object
+from kvlint.carriers.cluster import Cluster, namespace, texts
 from kvlint.project import Project
 from kvlint.records import dataclass, field, replace
 from kvlint.source import Text
 from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 
-FILES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 NOT_FOLLOWED = ("transformers", "replacements", "vars", "patchesTransformers")
 MAX_DEPTH = 12
 MAX_FILES = 400
-
-
-def is_kustomization(item: Item) -> bool:
-    return item.path.rpartition("/")[2] in FILES and isinstance(item.node, Map)
 
 
 def builds(items: list[Item], project: Project) -> list[Cluster]:
@@ -72,7 +67,7 @@ class _Tree:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.files = {directory(path): path for path in sorted(project.all_paths) if path.rpartition("/")[2] in FILES}
+        self.files = {directory(path): path for path in sorted(project.all_paths) if path.rpartition("/")[2] in KUSTOMIZATIONS}
         self.directories = set(self.files)
         self._nodes: dict[str, Map | None] = {}
         self._rendered: dict[str, _Rendered | None] = {}
@@ -329,7 +324,7 @@ def _new_image(image: Scalar, change: Map) -> Scalar:
 
 def generated_config_map(name: str, base: str, project: Project) -> Map | None:
     """The ConfigMap that a `configMapGenerator` of the kustomization in `base` makes under `name`."""
-    for file in FILES:
+    for file in KUSTOMIZATIONS:
         path = f"{base}/{file}" if base else file
         if path not in project.all_paths:
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from kvlint.carriers.base import Finding, Item, directory
+from kvlint.carriers.base import PRESETS_FLAG, PRESETS_VARIABLE, Finding, Item, directory
 from kvlint.carriers.scripts import Files
 from kvlint.command import CommandLine
 from kvlint.engines.options import Option, options
@@ -20,7 +20,6 @@ from kvlint.source import Text
 from kvlint.subjects import Process, Site
 
 ENGINE = "llama-server"
-FLAG, VARIABLE = "--models-preset", "LLAMA_ARG_MODELS_PRESET"
 OF_HUB = ("hf", "hfr", "hf-repo", "LLAMA_ARG_HF_REPO")
 OF_MODEL = ("model", "m", "model-url", "mu", "LLAMA_ARG_MODEL", "LLAMA_ARG_MODEL_URL", *OF_HUB)
 # Keys of the presets alone (common/arg.cpp: options that are no arguments), and the one that is reserved.
@@ -48,7 +47,7 @@ class Presets:
             site = Site("presets", f"host {directory(item.path)}", "", item.span, data={"router": item.path})
             text = Text.of(item.source, 0, len(item.source.text))
             for section, settings in _models(text):
-                program, flag, path = (Text.at(word, section.span) for word in (ENGINE, FLAG, item.path))
+                program, flag, path = (Text.at(word, section.span) for word in (ENGINE, PRESETS_FLAG, item.path))
                 line = CommandLine(program, (*_words(section, settings), flag, path))
                 yield Process(replace(site, name=section.value, place=section.span, data=dict(site.data)), line)
 
@@ -87,9 +86,9 @@ def children(process: Process, files: Files) -> Iterator[Process]:
 
 def _named(process: Process) -> Text | None:
     for word, following in pairwise(process.line.args):
-        if word.value == FLAG:
+        if word.value == PRESETS_FLAG:
             return following
-    return process.line.env.get(VARIABLE)
+    return process.line.env.get(PRESETS_VARIABLE)
 
 
 def _models(text: Text) -> Iterator[tuple[Text, dict[str, tuple[Text, Text]]]]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import cast
 
-from kvlint.carriers.base import Carrier, Finding, Item, Names
+from kvlint.carriers.base import PRESETS_FLAG, PRESETS_VARIABLE, Carrier, Finding, Item, Names, is_object
+from kvlint.command import CommandLine
 from kvlint.facts import Fact, Written
 from kvlint.parsing import kind_of
 from kvlint.project import Project
@@ -32,6 +33,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "makefile": ("procfile",),
     "justfile": ("procfile",),
 }
+
+# Who reads objects of Kubernetes.  The others read documents that are none, and need not be imported to say so.
+OBJECTS = ("kubernetes",)
 
 # Kinds of files that start scripts.  A script's name that is as short as `run` stands in too many of them.
 STARTERS = frozenset({"systemd", "plist", "nix", "shell", "script", "dockerfile", "procfile", "makefile", "justfile"})
@@ -77,7 +81,7 @@ def _claims(path: str, project: Project) -> Iterator[tuple[str, Item]]:
     if parsed is None:
         return
     for item in project.items(path):
-        for module in MODULES.get(parsed.kind, ()):
+        for module in OBJECTS if is_object(item) else MODULES.get(parsed.kind, ()):
             if _carrier(module).claims(item):
                 yield module, item
 
@@ -116,6 +120,8 @@ def _collect(found: Findings, names: Names, module: str, items: list[Item], proj
 
 def _route(found: Findings, names: Names, project: Project) -> None:
     """In place of a router the processes that it starts; those of a file that a router in view names are its own."""
+    if not any(process.site.carrier == "presets" or _lists_models(process.line) for _, process in found.processes):
+        return
     from kvlint.carriers import presets
     from kvlint.carriers.scripts import Files
 
@@ -133,6 +139,10 @@ def _route(found: Findings, names: Names, project: Project) -> None:
         if not started:
             kept.append((identity, process))
     found.processes = [each for each in kept if each[1].site.carrier != "presets" or each[1].site.place not in routed]
+
+
+def _lists_models(line: CommandLine) -> bool:
+    return PRESETS_VARIABLE in line.env or any(word.value == PRESETS_FLAG for word in line.args)
 
 
 def _start_once(found: Findings) -> None:

@@ -77,10 +77,12 @@ class Fields:
         return any(opening.index > given.index for opening in openings) or bool(self.world.reading.open)
 
     def _default_taken(self, place: Text) -> str | None:
+        assumed = self.world.process.line.assumed
+        if not assumed:
+            return None
         from kvlint.formats.shell import assumed_in
 
-        assumed = self.world.process.line.assumed
-        return "default" if assumed and assumed_in(place, assumed) else None
+        return "default" if assumed_in(place, assumed) else None
 
 
 def _number(given: Given) -> Any:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kvlint.addresses import value_of
-from kvlint.carriers.host import published
 from kvlint.carriers.wrappers import Container
 from kvlint.facts import Fact, Value, Written
 from kvlint.links import LOCAL_HOSTS, Link
@@ -95,7 +93,7 @@ def _upstream(front: Admission, group: ServerGroup) -> Pair | None:
     first = (f"the port of `proxy` in {front.system}", called)
     if isinstance(container, Container) and not (container.network is not None and container.network.value == "host"):
         return _through_container(group, first, container)
-    port = value_of(group, "port")
+    port = _agreed(group, "port")
     return _ports(group, first, port) if isinstance(port, Fact) else None
 
 
@@ -103,6 +101,8 @@ def _through_container(group: ServerGroup, first: tuple[str, Fact[Any]], contain
     """`-p host:container`: the proxy must call one of the host's, and what stands behind it must be the server's."""
     if container.service is not None or not container.ports or not all(each.known for each in container.ports):
         return None
+    from kvlint.carriers.host import published
+
     mapped = dict(published(container.ports))
     if len(mapped) != len(container.ports):
         return None
@@ -110,8 +110,14 @@ def _through_container(group: ServerGroup, first: tuple[str, Fact[Any]], contain
     if inner is None:
         text = container.ports[0]
         return Pair("port", group, first, ("the port that is published", Fact(text.value, Written(text.span))), False)
-    port = value_of(group, "port")
+    port = _agreed(group, "port")
     return _ports(group, ("the published port", inner), port) if isinstance(port, Fact) else None
+
+
+def _agreed(group: ServerGroup, name: str) -> Value[Any]:
+    from kvlint.addresses import value_of
+
+    return value_of(group, name)
 
 
 def _ports(group: ServerGroup, first: tuple[str, Fact[Any]], port: Fact[Any]) -> Pair | None:
@@ -131,7 +137,7 @@ def _called(front: Admission, groups: list[ServerGroup]) -> Pair | None:
     found = [each for each in groups if each.first.site.unit == front.unit and target.host in each.first.site.hosts]
     if len(found) != 1 or found[0].first.process.line.shell or found[0].first.process.line.open:
         return None
-    port = value_of(found[0], "port")
+    port = _agreed(found[0], "port")
     first = (f"the port that {front.system} calls", Fact(target.port, Written(target.span)))
     return _ports(found[0], first, port) if isinstance(port, Fact) else None
 
@@ -162,7 +168,7 @@ def _asked(link: Link) -> Pair | None:
 def _counted(group: ServerGroup) -> Pair | None:
     """A scheduler that counts cached prefixes in blocks must cut them as the engine does."""
     counted = group.first.site.data.get("router_block_size")
-    size = value_of(group, "block_size") if counted is not None else None
+    size = _agreed(group, "block_size") if counted is not None else None
     if not isinstance(counted, Fact) or not isinstance(size, Fact):
         return None
     first, second = ("`blockSize` of the scheduler", counted), ("`--block-size`", size)

@@ -76,10 +76,13 @@ def groups(evaluation: Evaluation) -> Iterator[Subject]:
 
 def parity(evaluation: Evaluation) -> Iterator[Subject]:
     """Every `[[parity]]` of the configuration, and what must agree by itself."""
-    from kvlint.parity import parity_sets
     from kvlint.ruleset import agreements
 
     yield from agreements.subjects(evaluation)
+    if not evaluation.project.config.all("parity"):
+        return
+    from kvlint.parity import parity_sets
+
     for each in parity_sets(evaluation):
         places = [member.span for member in each.members if member.span is not None]
         values = [member.value for member in each.members]
@@ -118,6 +121,8 @@ def _member(member: Found) -> str:
 
 def declared(evaluation: Evaluation) -> Iterator[Subject]:
     """Every literal that is marked as derived; and the marks that mark nothing."""
+    if not evaluation.project.marked and not evaluation.project.config.all("derived"):
+        return
     from kvlint.parity import claims
 
     found, problems = claims(evaluation)

@@ -11,7 +11,6 @@ from kvlint.ruleset import views
 from kvlint.ruleset.judge import Subject
 from kvlint.source import HOLE, Text
 from kvlint.subjects import Problem, ServerGroup
-from kvlint.templates import volatile
 
 if TYPE_CHECKING:
     from kvlint.evaluation import Evaluation
@@ -27,6 +26,8 @@ def subjects(evaluation: Evaluation) -> Iterator[Subject]:
         template = _template(group, files) if _caches(group) else None
         if template is None or HOLE in template.value or len(template.value) > MAX_CHARACTERS:
             continue
+        from kvlint.templates import volatile
+
         for source in volatile(template.value):
             span = template.slice(source.start, source.end).span
             if (id(span.source), span.start) not in seen:

@@ -8,18 +8,35 @@ is a hole.  The default of `${X:-y}` counts as the value where nothing in view s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from kvlint.formats.shell.cursor import Comment, Fault
-from kvlint.formats.shell.expand import Assumption, Ledger
-from kvlint.formats.shell.interpolate import Interpolated, compose_interpolate, kubelet_expand
-from kvlint.formats.shell.programs import Invocation, invocation, program_name
-from kvlint.formats.shell.script import Assignment, Command, Heredoc, Script, assumed_in
-from kvlint.formats.shell.splitting import split
-from kvlint.formats.shell.state import State
-from kvlint.formats.shell.walk import Context, Record, Walker
 from kvlint.source import Text
+
+if TYPE_CHECKING:
+    from kvlint.formats.shell.cursor import Comment, Fault
+    from kvlint.formats.shell.expand import Assumption
+    from kvlint.formats.shell.interpolate import Interpolated, compose_interpolate, kubelet_expand
+    from kvlint.formats.shell.programs import Invocation, invocation, program_name
+    from kvlint.formats.shell.script import Assignment, Command, Heredoc, Script, assumed_in
+    from kvlint.formats.shell.splitting import split
+else:
+    # Most runs split words and read no script: a name is imported when it is asked for.
+    _HOMES = {
+        **dict.fromkeys(("Comment", "Fault"), "cursor"),
+        **dict.fromkeys(("Assumption",), "expand"),
+        **dict.fromkeys(("Interpolated", "compose_interpolate", "kubelet_expand"), "interpolate"),
+        **dict.fromkeys(("Invocation", "invocation", "program_name"), "programs"),
+        **dict.fromkeys(("Assignment", "Command", "Heredoc", "Script", "assumed_in"), "script"),
+        **dict.fromkeys(("split",), "splitting"),
+    }
+
+    def __getattr__(name):
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return found
 
 __all__ = [
     "Assignment",
@@ -58,6 +75,11 @@ def commands(
     `variables`: the environment, as far as it is known; a name that is not among them may still be set.
     `positional`: `$0` and the arguments.  Never raises on any text; what cannot be read is in `Script.faults`.
     """
+    from kvlint.formats.shell.expand import Ledger
+    from kvlint.formats.shell.script import Script
+    from kvlint.formats.shell.state import State
+    from kvlint.formats.shell.walk import Context, Record, Walker
+
     if isinstance(positional, str):
         state = State(variables, None)
     else:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from kvlint.formats.shell.expand import Assumption
 from kvlint.formats.shell.text import Slicer, joined, reached, unknown
 from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.source import Text
+
+if TYPE_CHECKING:
+    from kvlint.formats.shell.expand import Assumption
 
 _COMPOSE = regex(r"\$(?:(?P<escaped>\$)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<brace>\{))")
 _BRACED = regex(r"([A-Za-z_][A-Za-z0-9_]*)(:?[-+?]|\})")
@@ -109,6 +112,8 @@ class _Compose:
             return unknown(use, f"{name} is not set in view", f"the value of {name}")
         default = self.cut.span(inner, close)
         if use is not None and default is not None:
+            from kvlint.formats.shell.expand import Assumption
+
             self.assumed.append(Assumption(name, use, default))
         return operand
 

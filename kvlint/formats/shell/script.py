@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from kvlint.command import Opening
-from kvlint.formats.shell.cursor import Comment, Fault
-from kvlint.formats.shell.expand import Assumption
 from kvlint.records import dataclass
 from kvlint.source import Span, Text
+
+if TYPE_CHECKING:
+    from kvlint.formats.shell.cursor import Comment, Fault
+    from kvlint.formats.shell.expand import Assumption
 
 
 @dataclass(frozen=True, slots=True)
