@@ -49,7 +49,18 @@ SEEDS = (
         b"max_parallel_requests",
         b"kubeai",
     ),
-    *(b"gguf", b"opencode.ai", b"tokenconfig", b"contextlength", b"max_input_tokens", b"limit_conn", b"max_conns", b"maxconn ", b"unhealthy_request_count", b"inflightreq"),
+    *(
+        b"gguf",
+        b"opencode.ai",
+        b"tokenconfig",
+        b"contextlength",
+        b"max_input_tokens",
+        b"limit_conn",
+        b"max_conns",
+        b"maxconn ",
+        b"unhealthy_request_count",
+        b"inflightreq",
+    ),
     *(
         b"kvlint:",
         b"num_ctx",
@@ -69,6 +80,7 @@ KEPT_BYTES = 256 * 1024  # context files above this are looked at when a name le
 COMMAND = regex(
     r"\bvllm\b|mlx_lm|llama-server|llama-swap|\bsglang\b|ollama|lmdeploy|trtllm|text-generation|litellm|\bmodel_list\b"
 )
+_CONTROLS = regex(r"\{\{-?\s*(?:if|with|range|define|include|template|toYaml|end|else|block)\b|\{%")
 BLANKED = regex(r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^}]*\}", re.DOTALL)
 
 
@@ -154,7 +166,9 @@ class Project:
             self.refuse(path, document.problem.message, document.problem.span.line)
             if path in self.given or COMMAND.search(BLANKED.sub(" ", text)):
                 data = {"reason": document.problem.message}
-                self.unreadable.append(Problem("unreadable-config", _line(document.problem.span), data))
+                template = "the document is a template, and what it becomes is not known"
+                doubt = template if _CONTROLS.search(text) else None
+                self.unreadable.append(Problem("unreadable-config", _line(document.problem.span), data, doubt=doubt))
 
     def items(self, path: str) -> list[Item]:
         """A file's documents as carriers see them; a file that is no tree is one item without a node."""

@@ -130,6 +130,16 @@ def _unread_keys(node: Map, known: list[str], where: str) -> Iterator[Problem]:
         yield Problem("admission-ineffective", entry.key.span, data)
 
 
+def _fragment(root: Map) -> str | None:
+    """Why a macro may be known after all: models alone whose programs are macros are read with others of a `-config-dir`."""
+    if any(entry.key.value != "models" for entry in root):
+        return None
+    commands = (entry.value.string("cmd") or "" for entry in root.map("models") or () if isinstance(entry.value, Map))
+    if not any(command.lstrip().startswith("${") for command in commands):
+        return None
+    return "the file has models only, and may be one of several that are read together"
+
+
 def _limits(key: str) -> bool:
     """A key that reads like a limit; others may belong to a newer release or to a person."""
     folded = key.lower().replace("_", "").replace("-", "")
@@ -154,7 +164,7 @@ def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iter
     command = node.get("cmd")
     if isinstance(command, Scalar) and command.text.value:
         expanded, problems = expand(command.text, macros, key.value)
-        yield from problems
+        yield from (replace(each, doubt=_fragment(about.root)) for each in problems)
         for line in launches(_launch(about, expanded, node, macros, key.value)):
             process = Process(site, line)
             yield process

@@ -26,6 +26,7 @@ ON, OFF = ("on", "enabled", "true", "1"), ("off", "disabled", "false", "0")
 NUMBERS = ("leading_int", "leading_unsigned")
 SUFFIXES = {"k": 1024, "m": 1024**2}  # what is meant by `32k` of tokens
 _UNIT = regex(r"\s*[+-]?\d+(?P<rest>\D.*)", re.DOTALL)
+_ZEROS = regex(r"\.0*")  # `0.0` is the 0 that was meant
 
 
 class Said:
@@ -171,7 +172,7 @@ def _unit(given: Given) -> Iterator[Problem]:
         return
     found = _UNIT.fullmatch(text.value)
     rest = found["rest"].strip() if found else ""
-    if not rest:
+    if not rest or _ZEROS.fullmatch(rest):
         return
     data: dict[str, Any] = {"engine": NAME, "flag": given.spelling, "value": text.value, "effective": str(given.typed)}
     if rest.lower() in SUFFIXES:
