@@ -93,6 +93,7 @@ class Unchecked:
     server: str | None
     missing: str
     supply: str
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

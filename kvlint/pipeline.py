@@ -185,23 +185,24 @@ def _group_in_focus(project: Project, group: ServerGroup, options: Options) -> b
 
 def _unchecked_in_focus(project: Project, each: Unchecked, options: Options) -> bool:
     if each.server is None:
-        return bool(project.focus or not options.focus_only)
+        return _within(project, each.span.path if each.span else "", options)
     return _within(project, each.server.partition("#")[0], options)
 
 
 def _strict(unchecked: Iterable[Unchecked], evaluation: Evaluation) -> Iterator[Diagnostic]:
-    """`--strict-facts`: what could not be checked is a warning at the server's program."""
+    """`--strict-facts`: what could not be checked fails the run, at the server's program or where the rule would have pointed."""
     places = {group.id: group.first.program for group in evaluation.groups}
     for each in unchecked:
-        if each.server in places:
+        span = places.get(each.server or "", each.span)
+        if span is not None:
             yield Diagnostic(
                 rule=each.rule,
-                severity="warning",
+                severity="error",
                 certainty="certain",
                 message=f"could not be checked: {each.missing} is unknown; {each.supply}",
-                span=places[each.server],
+                span=span,
                 server=each.server,
-                servers=(each.server,),
+                servers=(each.server,) if each.server else (),
                 subject=each.missing,
             )
 

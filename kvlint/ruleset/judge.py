@@ -133,4 +133,5 @@ def _unchecked(rule: Rule, subject: Subject, unknown: list[Unknown], broken: boo
     missing = next((each for each in unknown if each is not VERSION), VERSION)
     if missing is VERSION and not broken:
         return None
-    return Unchecked(rule.name, subject.server, missing.missing, missing.supply)
+    place = subject.mark(subject.cases[0], rule.mark)
+    return Unchecked(rule.name, subject.server, missing.missing, missing.supply, place)
