@@ -27,6 +27,7 @@ class Cluster:
     objects: dict[tuple[str, str], list[Item]] = field(default_factory=dict)
     kinds: dict[str, list[Item]] = field(default_factory=dict)
     searched: set[tuple[str, str | None]] = field(default_factory=set)
+    selectors: dict[str, list[tuple[Item, dict[str, str]]]] = field(default_factory=dict)
     paths: set[str] = field(default_factory=set)
 
     def add(self, item: Item) -> None:
@@ -38,6 +39,9 @@ class Cluster:
                 if kind and name:
                     self.objects.setdefault((kind, name), []).append(each)
                     self.kinds.setdefault(kind, []).append(each)
+                    selector = texts(each.node.map("spec", "selector")) if kind == "Service" else {}
+                    if selector:
+                        self.selectors.setdefault(namespace(each), []).append((each, selector))
 
     def find(self, kind: str, name: str, near: Item) -> list[Item]:
         """The objects of that kind and name in `near`'s namespace, in the nearest files."""
@@ -85,11 +89,8 @@ class Cluster:
             if len(value) > 2 and value not in ("true", "false"):
                 self.search(value, "Service")
         found: dict[str, list[Item]] = {}
-        for item in self.of_kind("Service"):
-            if not isinstance(item.node, Map) or namespace(item) != namespace(near):
-                continue
-            selector = texts(item.node.map("spec", "selector"))
-            if selector and all(labels.get(key) == value for key, value in selector.items()):
+        for item, selector in self.selectors.get(namespace(near), ()):
+            if isinstance(item.node, Map) and all(labels.get(key) == value for key, value in selector.items()):
                 found.setdefault(item.node.string("metadata", "name") or "", []).append(item)
         close = (each for items in found.values() for each in nearest(near.path, items))
         return [each.node for each in close if isinstance(each.node, Map)]

@@ -59,15 +59,14 @@ HANDLERS: dict[tuple[str, str], str] = {
     ("traefik.io", "Middleware"): "gateways",
     ("traefik.containo.us", "Middleware"): "gateways",
 }
-# Kinds that stand in front of servers and often in files that name no engine.
-CONTEXT_KINDS = (
-    "ScaledObject",
-    "HorizontalPodAutoscaler",
-    "Ingress",
-    "DestinationRule",
-    "BackendTrafficPolicy",
-    "Middleware",
-)
+# Kinds that stand in front of servers and often in files that name no engine, with the words without which they say nothing.
+CONTEXT_KINDS = {
+    "ScaledObject": "scaleTargetRef",
+    "Ingress": "nginx.org/max-conns",
+    "DestinationRule": "connectionPool",
+    "BackendTrafficPolicy": "circuitBreaker",
+    "Middleware": "inFlightReq",
+}
 WITHOUT_PODS = ("Service", "Secret", "CustomResourceDefinition", "ConfigMap")
 _NO_TEXTS: dict[str, Text] = {}
 MAX_DEPTH = 24
@@ -86,8 +85,11 @@ class Kubernetes:
         for item in items:
             if item.path not in covered:
                 plain.add(item)
-        for kind in CONTEXT_KINDS:
-            plain.search(f"kind: {kind}")
+        for kind, word in CONTEXT_KINDS.items():
+            plain.search(word, kind)
+        for kind, name in tuple(plain.objects):
+            if kind not in WITHOUT_PODS:
+                plain.search(name, "HorizontalPodAutoscaler")
         for cluster in (plain, *builds):
             yield from _cluster(cluster)
 
