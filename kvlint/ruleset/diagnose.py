@@ -23,6 +23,12 @@ WORDS = frozenset(
     | {"literal", "quantity", "computed", "values", "pinned", "expired", "known", "used", "rule"}
 )
 
+DOUBTS = {
+    "splice": "something unseen may follow",
+    "default": "a variable's default is taken",
+    "claimed": "nothing enforces what is claimed",
+}
+
 
 def diagnose(outcome: Outcome, suggestions: Iterable[Suggestion] = ()) -> Diagnostic:
     """The finding of a broken rule."""
@@ -36,6 +42,8 @@ def diagnose(outcome: Outcome, suggestions: Iterable[Suggestion] = ()) -> Diagno
     message = rule.message_of(verdict, case.lookup, case.engine, case.releases)
     if verdict.straddles:
         message += f"; {within(verdict.compared)}"
+    if subject.doubt:
+        message += f"; {DOUBTS.get(subject.doubt, subject.doubt)}"
     return Diagnostic(
         rule=rule.name,
         severity=outcome.severity,
