@@ -15,7 +15,7 @@ from kvlint.formats import shell
 from kvlint.formats.shell import Assumption
 from kvlint.patterns import regex
 from kvlint.project import Project
-from kvlint.records import dataclass, field
+from kvlint.records import dataclass, field, replace
 from kvlint.source import Span, Text
 from kvlint.subjects import Process, Site
 from kvlint.tree import List, Map, Node, Opaque, Scalar
@@ -65,6 +65,11 @@ class _File:
         found = shell.compose_interpolate(text, self.env)
         self.assumed += found.assumed
         return found.text
+
+    def written(self, *texts: Text) -> Written:
+        """Where a value stands; in doubt where it is a variable's default, which the outside may set."""
+        doubt = any(shell.assumed_in(text, tuple(self.assumed)) for text in texts)
+        return Written(texts[0].span, texts[0].via, "default" if doubt else None)
 
     def scalar(self, node: Node | None) -> Text | None:
         return self.text(node.text) if isinstance(node, Scalar) and node.tag != "null" else None
@@ -257,13 +262,23 @@ def _devices(file: _File, layers: list[Map]) -> tuple[Value[int] | None, tuple[T
     for item in node.maps() if isinstance(node, List) else ():
         ids = item.list("device_ids")
         if ids is not None:
-            texts = tuple(file.text(each.text) for each in ids if isinstance(each, Scalar))
-            return Fact(len(texts), Written(ids.span)), texts
+            texts = tuple(part for each in ids if isinstance(each, Scalar) for part in _split(file.text(each.text)))
+            if not all(text.known for text in texts):
+                return Unknown("hardware.count", "the devices are filled in elsewhere", "[[hardware]] count"), texts
+            return Fact(len(texts), replace(file.written(*texts), span=ids.span) if texts else Written(ids.span)), texts
         count = file.scalar(item.get("count"))
         if count is not None and count.value.isdigit():
-            return Fact(int(count.value), Written(count.span, count.via)), ()
+            return Fact(int(count.value), file.written(count)), ()
         return Unknown("hardware.count", "all devices of the host are reserved", "[[hardware]] count"), ()
     return None, ()
+
+
+def _split(text: Text) -> Iterator[Text]:
+    """`"0,1"` in one item is two devices."""
+    at = 0
+    for part in text.value.split(","):
+        yield text.slice(at, at + len(part))
+        at += len(part) + 1
 
 
 def _size(file: _File, node: Node | None) -> Value[int] | None:
@@ -273,4 +288,4 @@ def _size(file: _File, node: Node | None) -> Value[int] | None:
     size = parse_compose_size(text.value) if text.known else None
     if size is None:
         return Unknown("resources", "a size that is filled in elsewhere", "a literal size")
-    return Fact(size, Written(text.span, text.via))
+    return Fact(size, file.written(text))

@@ -107,10 +107,12 @@ def _model(spec: Map) -> Text | None:
 
 
 def _count(profile: Scalar | None) -> Value[int] | None:
-    """`name:count`; a profile without a count is one unit."""
+    """`name:count`: units of a profile, each one device where the profile is of devices; others have none, or hide how many."""
     if profile is None or not profile.text.known:
         return None
     name, colon, number = profile.value.partition(":")
+    if not any(word in name.lower() for word in ("gpu", "tpu", "gaudi")):
+        return None
     if colon and number.isdigit():
         place = profile.text.slice(len(name) + 1)
         return Fact(int(number), Written(place.span, place.via))

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kvlint import engines
 from kvlint.engines.options import options
+from kvlint.facts import Fact
 from kvlint.subjects import Problem, Server
+
+# Where a line without an image runs what is installed on the machine; operators and charts choose an image of their own.
+INSTALLED = ("shell", "systemd", "launchd", "llama-swap", "procfile")
 
 
 def breaking(worlds: Sequence[Server]) -> Problem | None:
     """What the newest release objects to, if every release from some point on refuses the line and those before it do not."""
-    if not worlds or worlds[0].version is not None:
+    if not worlds or not open_to_updates(worlds[0]):
         return None
     known = options(worlds[0].engine).releases
     refused = {release for world in worlds if world.refused for release in world.releases}
@@ -28,3 +33,15 @@ def breaking(worlds: Sequence[Server]) -> Problem | None:
         "instead": objection.data.get("instead") or objection.data.get("suggestion"),
     }
     return Problem("breaks-when-updated", objection.span, data, doubt=objection.doubt)
+
+
+def open_to_updates(server: Server) -> bool:
+    """Whether the next start may bring the engine's newest release: what is installed, or a tag of its own that moves.
+
+    Another build's newest release may take what the engine's own refuses.
+    """
+    image = server.process.line.image
+    if image is None:
+        return server.version is None and server.site.carrier in INSTALLED
+    own = image.known and engines.of_image(image.value) == server.engine
+    return own and isinstance(server.sizing.get("floating"), Fact)
