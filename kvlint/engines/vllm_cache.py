@@ -144,7 +144,7 @@ def load_time(fields: Fields) -> Value[Any] | None:
 
 
 def cache_types(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
-    """The cache's type: `auto` is the model's own, or fp8 where the checkpoint itself says so."""
+    """The cache's type: `auto` is the model's own, or fp8 where the checkpoint itself says so; and as the engine is told."""
     stated = fields.value("kv_cache_dtype")
     dtype = fields.value("dtype")
     own: Value[Any] | None = None
@@ -159,7 +159,8 @@ def cache_types(fields: Fields, model: Model | None) -> dict[str, Value[Any] | N
             own = Fact("bfloat16", own.origin)  # `auto` turns 32-bit checkpoints into 16-bit ones
     if isinstance(stated, Fact) and stated.value == "auto" and model is not None and model.entry is not None:
         stated = _of_checkpoint(fields, stated, model, model.entry)
-    return {"kv_dtype": stated, "model_dtype": own if own is not None else None}
+    auto = isinstance(stated, Fact) and stated.value == "auto" and isinstance(own, Fact)
+    return {"kv_cache_dtype": stated, "kv_dtype": own if auto else stated, "model_dtype": own}
 
 
 def _of_checkpoint(fields: Fields, auto: Fact[Any], model: Model, entry: Entry) -> Value[Any]:

@@ -18,7 +18,6 @@ from kvlint.sizing.vllm import Layout, Refusal, Settings
 FIELDS = {
     "window": "max_model_len",
     "batched_tokens": "max_num_batched_tokens",
-    "kv_dtype": "kv_cache_dtype",
     "context_parallel": "decode_context_parallel",
     "state_dtype": "mamba_ssm_cache_dtype",
     "draft_tokens": "speculative_tokens",
@@ -247,7 +246,7 @@ class VllmSizing(Sizing):
             "release": server.settings["release"],
             "max_model_len": self.need("window"),
             "max_num_batched_tokens": self._batched_tokens(),
-            "kv_cache_dtype": self.need("kv_dtype"),
+            "kv_cache_dtype": self.need("kv_cache_dtype"),
         }
         optional = {field: server.settings.get(name) for name, field in FIELDS.items()}
         optional |= {name: server.settings.get(name) for name in PLAIN}
@@ -367,7 +366,7 @@ class VllmSizing(Sizing):
 
     def kv_element(self) -> Value[Fraction]:
         """Bytes of one element of the cache, `auto` resolved."""
-        dtype = self.need("kv_dtype")
+        dtype = self.need("kv_cache_dtype")
         if isinstance(dtype, Unknown):
             return dtype
         if dtype.value == "auto":
