@@ -12,13 +12,16 @@ from kvlint.carriers.arguments import option, options_of, started, truth, whose
 from kvlint.carriers.base import Finding, Item, directory
 from kvlint.carriers.cluster import Cluster
 from kvlint.carriers.pods import Pod, arguments, count_of, image_of, joined_image, of_container
+from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass, replace
 from kvlint.source import Span, Text
 from kvlint.subjects import Problem, Process
-from kvlint.tree import List, Map, Node, Scalar
+from kvlint.tree import List, Map, Node, Opaque, Scalar
 
 MAX_DEPTH = 12
+_MODEL = regex(r"--?(?:model|hf)(?:[-_](?:path|id|repo|tag|url))?(?:=|$)|-mu?$|serve$")
+EXTRA = ("args", "extraArgs", "arguments", "extraCmdArgs", "extra_args")  # keys under which charts take more arguments
 
 
 class HelmValues:
@@ -366,7 +369,7 @@ def _with_images(node: Map, path: tuple[Scalar, ...], depth: int) -> Iterator[tu
 def _one(path: tuple[Scalar, ...], node: Map, release: Release, cluster: Cluster) -> Iterator[Process]:
     image = image_of(node)
     command = node.get("command") or node.get("image", "command")
-    extra = next((node.get(key) for key in ("args", "extraArgs", "arguments") if node.get(key) is not None), None)
+    extra = next((node.get(key) for key in EXTRA if node.get(key) is not None), None)
     if image is None or (command is None and extra is None and engines.of_image(image.value) is None):
         return
     words, _ = arguments(extra, {})
@@ -377,6 +380,9 @@ def _one(path: tuple[Scalar, ...], node: Map, release: Release, cluster: Cluster
             return
     place = path[-1].span if path else image.span
     name = path[-1].value if path else release.name or "values"
+    if command is None and not any(_MODEL.match(word.value) for word in words):
+        rest = Opaque(place, "the chart names the model, and may write more", "the chart's template")
+        extra = nodes.opened(extra if isinstance(extra, List) else List((), place), rest)
     container = nodes.mapping(
         node.span,
         {

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from types import MappingProxyType
 
+from kvlint.carriers import nodes
 from kvlint.carriers.base import KUSTOMIZATIONS, Finding, Item, is_kustomization, is_object, nearest_paths
 from kvlint.carriers.cluster import Cluster, group, namespace
 from kvlint.carriers.pods import Pod, count_of, labels_of, processes
@@ -67,7 +68,13 @@ CONTEXT_KINDS = {
     "BackendTrafficPolicy": "circuitBreaker",
     "Middleware": "inFlightReq",
 }
-WITHOUT_PODS = ("Service", "Secret", "CustomResourceDefinition", "ConfigMap")
+WITHOUT_PODS = (
+    "Service",
+    "Secret",
+    "CustomResourceDefinition",
+    "ConfigMap",
+)  # of Kubernetes itself; Knative has another Service
+SINGLE = ("runner", "mainContainer", "container")  # keys under which an operator's object has one container and no list
 _NO_TEXTS: dict[str, Text] = {}
 MAX_DEPTH = 24
 
@@ -139,7 +146,7 @@ def read_object(item: Item, cluster: Cluster) -> Iterator[Finding]:
     handler = "helmrelease" if is_kustomization(item) else HANDLERS.get((group(node), kind))
     if handler is not None:
         yield from import_module(f"kvlint.carriers.{handler}").objects(item, cluster)
-    elif kind not in WITHOUT_PODS:
+    elif kind not in WITHOUT_PODS or group(node) not in ("", "apiextensions.k8s.io"):
         for pod in pods_of(item):
             yield from processes(pod, cluster)
 
@@ -191,7 +198,13 @@ def _find_pods(node: Map, path: tuple[str, ...], owners: tuple[Map, ...], depth:
         yield path, owners, node
         return
     for entry in node:
-        if isinstance(entry.value, Map):
+        if isinstance(entry.value, Map) and entry.key.value in SINGLE and "image" in entry.value:
+            alone = {
+                **{each.key.value: each.value for each in node},
+                "containers": List((entry.value,), entry.value.span),
+            }
+            yield (*path, entry.key.value), owners, nodes.mapping(node.span, alone)
+        elif isinstance(entry.value, Map):
             yield from _find_pods(entry.value, (*path, entry.key.value), (*owners, node), depth + 1)
         elif isinstance(entry.value, List):
             for each in entry.value.maps():

@@ -151,7 +151,11 @@ def image_of(container: Map) -> Text | None:
     node = container.get("image")
     if not isinstance(node, Map):
         return container.text("image")
-    return joined_image(node.text("repository") or node.text("name"), node.text("tag") or node.text("digest"), node)
+    found = node.text("repository") or node.text("name")
+    tag = node.text("tag") or node.text("digest")
+    if found is not None and tag is None and ":" not in found.value.rpartition("/")[2]:
+        tag = Text.unknown(found.span, "the chart has a tag of its own", "a literal tag")
+    return joined_image(found, tag, node)
 
 
 def joined_image(repository: Text | None, tag: Text | None, node: Node) -> Text | None:

@@ -75,3 +75,32 @@ def test_a_chart_that_starts_its_engine_on_ray() -> None:
 """
     assert errors({"values.yaml": values.format("true")}) == []
     assert errors({"values.yaml": values.format("false")}) == ["devices-unlike-parallelism"]
+
+
+RUNNER = """apiVersion: ome.io/v1beta1
+kind: ClusterServingRuntime
+metadata: {name: qwen}
+spec:
+  engineConfig:
+    runner:
+      name: main
+      image: vllm/vllm-openai:v0.11.0
+      command: [vllm, serve, Qwen/Qwen3-8B]
+      args: [--max-model-len, "8192"]
+      resources: {limits: {nvidia.com/gpu: 1}}
+"""
+OWN_SERVICE = POD.replace("spec:\n", "spec:\n  modelClaims: {{}}\n", 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        RUNNER,
+        OWN_SERVICE.format(
+            version="inference.llmaz.io/v1", kind="Service", command="[vllm, serve, Qwen/Qwen3-8B]", more=""
+        ),
+    ],
+)
+def test_objects_of_operators_that_are_not_known(text: str) -> None:
+    (group,) = evaluate(memory_project({"a.yaml": text})).groups
+    assert (group.first.engine, getattr(group.first.settings["model"], "value", None)) == ("vllm", "Qwen/Qwen3-8B")
