@@ -124,7 +124,7 @@ def report(evaluation: Evaluation, options: Options) -> Report:
         groups=[group for group in evaluation.groups if _group_in_focus(project, group, options)],
         admissions=[each for each in evaluation.findings.admissions if _within(project, each.place.path, options)],
         files_read=project.read,
-        files_recognized=len(evaluation.findings.recognized),
+        files_recognized=sum(_within(project, path, options) for path in evaluation.findings.recognized),
         suppressed=suppressed,
         internal=evaluation.findings.internal,
         prefix=project.prefix,

@@ -86,9 +86,9 @@ def _main() -> None:
         status = 2
     except (click.Abort, KeyboardInterrupt):
         status = 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
+    except SystemExit as stop:
+        closed = type(sys.stdout).__name__ == "PacifyFlushWrapper"  # click's, after a closed pipe, which it ends with 1
+        status = 0 if closed else stop.code
     except Exception as error:
         from kvlint.config import ConfigError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -26,10 +27,9 @@ COLOURS: dict[str, dict[str, Any]] = {
 
 def styled(colour: str) -> Style:
     """`auto` follows the terminal, `NO_COLOR` and `FORCE_COLOR`."""
-    import os
-
     if colour == "auto":
-        on = bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+        terminal = sys.stdout is not None and sys.stdout.isatty()
+        on = bool(os.environ.get("FORCE_COLOR")) or (terminal and not os.environ.get("NO_COLOR"))
     else:
         on = colour == "always"
     if not on:
@@ -74,11 +74,17 @@ def fail(message: str, status: int = 2) -> NoReturn:
 
 
 def echo(text: str) -> None:
-    """Print without letting an odd terminal encoding end the run."""
+    """Print without letting an odd terminal encoding, or a reader that has seen enough, end the run otherwise than quietly."""
     stream = sys.stdout
+    if stream is None:  # closed by whoever started us
+        return
     try:
-        stream.write(text)
-    except UnicodeEncodeError:
-        encoding = stream.encoding or "ascii"
-        stream.write(text.encode(encoding, "replace").decode(encoding))
-    stream.flush()
+        try:
+            stream.write(text)
+        except UnicodeEncodeError:
+            encoding = stream.encoding or "ascii"
+            stream.write(text.encode(encoding, "replace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError:  # here, since click would make it a 1
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise click.exceptions.Exit(0) from None
