@@ -87,7 +87,7 @@ def _main() -> None:
     except (click.Abort, KeyboardInterrupt):
         status = 130
     except SystemExit as stop:
-        closed = type(sys.stdout).__name__ == "PacifyFlushWrapper"  # click's, after a closed pipe, which it ends with 1
+        closed = type(sys.stdout).__name__.endswith("PacifyFlushWrapper")  # of click, which ends a closed pipe with 1
         status = 0 if closed else stop.code
     except Exception as error:
         from kvlint.config import ConfigError
