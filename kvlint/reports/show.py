@@ -17,6 +17,7 @@ from kvlint.reports.json import plain
 from kvlint.ruleset.load import units
 from kvlint.ruleset.messages import clean, show
 from kvlint.sizing.server import DERIVED
+from kvlint.source import HOLE
 from kvlint.subjects import SETTINGS, Admission, Server, ServerGroup
 
 Style = Callable[[str, str], str]
@@ -50,7 +51,7 @@ def _server(group: ServerGroup) -> dict[str, Any]:
         "path": first.program.path,
         "line": first.program.line,
         "model": _model(first),
-        "names": list(first.names),
+        "names": [name for name in first.names if HOLE not in name],
         "settings": {
             name: found
             for name in names
