@@ -18,8 +18,35 @@ def rank(severity: str) -> int:
     return SEVERITIES.index(severity)
 
 
+class Placed:
+    """The ends of a `span`, 1-based, columns in code points, the end exclusive."""
+
+    __slots__ = ()
+    span: Span
+
+    @property
+    def path(self) -> str:
+        return self.span.path
+
+    @property
+    def line(self) -> int:
+        return self.span.line
+
+    @property
+    def column(self) -> int:
+        return self.span.column
+
+    @property
+    def end_line(self) -> int:
+        return self.span.end_line
+
+    @property
+    def end_column(self) -> int:
+        return self.span.end_column
+
+
 @dataclass(frozen=True, slots=True)
-class Related:
+class Related(Placed):
     """Another place of a finding.  `role`: cause, counterpart or use."""
 
     span: Span
@@ -37,7 +64,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Placed):
     span: Span
     text: str
 
@@ -52,7 +79,7 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Placed):
     """One finding.  `certainty`: certain, or margin where a range straddles the limit.  `values` use contract names only."""
 
     rule: str
@@ -70,10 +97,6 @@ class Diagnostic:
     inputs: tuple[Span, ...] = ()
     subject: str = ""  # the setting or flag that the fingerprint names
     fingerprint: str = ""
-
-    @property
-    def path(self) -> str:
-        return self.span.path
 
     @property
     def text(self) -> str:
@@ -117,6 +140,13 @@ class Report:
     suppressed: int = 0
     internal: list[str] = field(default_factory=list)
     prefix: str = ""
+
+    @property
+    def summary(self) -> dict[str, int]:
+        """The counts of `check --format json`."""
+        from kvlint.reports.json import summary
+
+        return summary(self)
 
     def count(self, severity: str) -> int:
         return sum(finding.severity == severity for finding in self.findings)

@@ -35,7 +35,7 @@ def document(answer: Answer) -> dict[str, Any]:
                 "live_kv_bytes": row.live_kv_bytes,
                 "prompt_cache_capacity_bytes": row.prompt_cache_capacity_bytes,
                 "slot_bytes": row.slot_bytes,
-                "warm_slots": float(row.warm_slots),
+                "warm_slots": None if row.warm_slots is None else float(row.warm_slots),
                 "fits": row.fits,
                 "one_warm_slot": row.one_warm_slot,
                 "slot_per_stream": row.slot_per_stream,
@@ -54,15 +54,24 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         f"{row.window:,}",
         show(row.live_kv_bytes, "bytes", "GiB"),
-        show(row.prompt_cache_capacity_bytes, "bytes", "GiB", (0,)),
+        _known(row.prompt_cache_capacity_bytes, "bytes", "GiB", (0,)),
         show(row.slot_bytes, "bytes", "GiB"),
-        show(row.warm_slots, "ratio"),
-        *("yes" if each else "no" for each in (row.fits, row.one_warm_slot, row.slot_per_stream)),
+        _known(row.warm_slots, "ratio"),
+        *(_WORDS[each] for each in (row.fits, row.one_warm_slot, row.slot_per_stream)),
     )
+
+
+_WORDS = {True: "yes", False: "no", None: "-"}
+
+
+def _known(value: Any, *form: Any) -> str:
+    return "-" if value is None else show(value, *form)
 
 
 def _closing(answer: Answer) -> str:
     best = answer.table.largest
+    if best.fits is None:
+        return "--budget says what weights, live KV and prompt cache may share, and so which windows fit"
     return (
         f"largest window that fits {best.fits:,}; with one warm slot {best.one_warm_slot:,}; "
         f"with one for each of {answer.table.streams} {best.slot_per_stream:,}"
@@ -73,9 +82,12 @@ def _text(answer: Answer) -> str:
     table = answer.table
     rows = [HEAD, *(_cells(row) for row in table.rows)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
+    weights = "" if table.weights_bytes is None else f" weights {show(table.weights_bytes, 'bytes')}"
+    usable = "" if table.usable_bytes is None else f" of {show(table.usable_bytes, 'bytes')} usable"
+    given = f"{weights}{usable};" if weights else ""
     head = (
-        f"{answer.kv_bytes_per_token:,} B per token; weights {show(table.weights_bytes, 'bytes')} of "
-        f"{show(table.usable_bytes, 'bytes')} usable; {table.streams} {'stream' if table.streams == 1 else 'streams'}"
+        f"{answer.kv_bytes_per_token:,} B per token;{given} "
+        f"{table.streams} {'stream' if table.streams == 1 else 'streams'}"
     )
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     return "\n".join((head, "", *lines, "", _closing(answer))) + "\n"

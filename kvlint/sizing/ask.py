@@ -57,12 +57,11 @@ def answer(question: Question) -> Answer:
     """Raises `SizeError` where something needed is neither given nor known."""
     shape = _shape(question)
     weights = question.weights_bytes if question.weights_bytes is not None else shape.weights_bytes
-    if question.budget_bytes is None:
-        raise SizeError("--budget is needed: the memory that weights, live KV and prompt cache share, as in 48GiB")
-    if weights is None:
-        raise SizeError("--weights is needed: the size of the weights is not known exactly")
-    usable = budget.usable_of_budget.plain(question.budget_bytes, question.holdback)
-    assert isinstance(usable, int)
+    usable = None
+    if question.budget_bytes is not None:
+        if weights is None:
+            raise SizeError("--weights is needed: the size of the weights is not known exactly")
+        usable = budget.usable_of_budget.plain(question.budget_bytes, question.holdback)
     found = table(
         question.windows,
         shape.slot,

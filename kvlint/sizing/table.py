@@ -14,39 +14,41 @@ Slot = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One window (tokens); all sizes in bytes."""
+    """One window (tokens); all sizes in bytes.  What a budget decides is None without one."""
 
     window: int
     live_kv_bytes: int
-    prompt_cache_capacity_bytes: int
     slot_bytes: int
-    warm_slots: Fraction
-    fits: bool
-    one_warm_slot: bool
-    slot_per_stream: bool
+    prompt_cache_capacity_bytes: int | None = None
+    warm_slots: Fraction | None = None
+    fits: bool | None = None
+    one_warm_slot: bool | None = None
+    slot_per_stream: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Largest:
     """The largest window (tokens) that fits at all; with one warm slot; with one warm slot for every stream."""
 
-    fits: int
-    one_warm_slot: int
-    slot_per_stream: int
+    fits: int | None = None
+    one_warm_slot: int | None = None
+    slot_per_stream: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    weights_bytes: int
-    usable_bytes: int
+    weights_bytes: int | None
+    usable_bytes: int | None
     streams: int
     rows: tuple[Row, ...]
     largest: Largest
 
 
-def row(window: int, slot: Slot, *, usable_bytes: int, weights_bytes: int, streams: int) -> Row:
+def row(window: int, slot: Slot, *, usable_bytes: int | None, weights_bytes: int | None, streams: int) -> Row:
     slot_bytes = slot(window)
     live = budget.live_kv_bytes.plain(streams, slot_bytes)
+    if usable_bytes is None or weights_bytes is None:
+        return Row(window, live, slot_bytes)
     remainder = budget.prompt_cache_remainder.plain(usable_bytes, weights_bytes, live)
     return Row(
         window=window,
@@ -66,13 +68,21 @@ def largest_window(slot: Slot, copies: int, room: int, upper: int = LIMIT) -> in
 
 
 def table(
-    windows: Sequence[int], slot: Slot, *, usable_bytes: int, weights_bytes: int, streams: int, upper: int = LIMIT
+    windows: Sequence[int],
+    slot: Slot,
+    *,
+    usable_bytes: int | None,
+    weights_bytes: int | None,
+    streams: int,
+    upper: int = LIMIT,
 ) -> Table:
     """The whole table.  `slot(window)` gives the bytes of one conversation; `upper` bounds the search (the model's positions)."""
-    room = usable_bytes - weights_bytes
     rows = tuple(
         row(window, slot, usable_bytes=usable_bytes, weights_bytes=weights_bytes, streams=streams) for window in windows
     )
+    if usable_bytes is None or weights_bytes is None:
+        return Table(weights_bytes, usable_bytes, streams, rows, Largest())
+    room = usable_bytes - weights_bytes
     best = Largest(
         fits=largest_window(slot, streams, room, upper),
         one_warm_slot=largest_window(slot, streams + 1, room, upper),
