@@ -19,7 +19,7 @@ def test_a_chart_that_names_the_model_itself_may_write_more() -> None:
     (group,) = evaluate(memory_project({"values.yaml": OWN})).groups
     found = group.first.settings
     assert group.first.engine == "vllm"
-    assert getattr(found["batch_width"], "value", None) == 64
+    assert getattr(found["block_size"], "value", None) == 128
     assert isinstance(found["memory_fraction"], Unknown)
     assert check_files({"values.yaml": OWN}).findings == []  # nor is its tag missing: the chart has one
 
