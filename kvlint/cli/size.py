@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kvlint.cli import _common
+from kvlint.config import ENGINE_NAMES
 
 if TYPE_CHECKING:
     _Type = click.ParamType[Any]
 else:
     _Type = click.ParamType
 
+ENGINES = ("transformers", *ENGINE_NAMES)
 DEFAULT_WINDOWS = "8192,16384,32768,65536,131072,262144"
 
 
@@ -68,7 +70,7 @@ class Windows(_Type):
 @click.option("--holdback", type=Share(), default="0.10", show_default=True, help="share of the budget kept back")
 @click.option("--streams", type=click.IntRange(min=1), default=1, show_default=True, help="full-window conversations")
 @click.option("--windows", type=Windows(), default=DEFAULT_WINDOWS, show_default=True)
-@click.option("--engine", default="mlx-lm", show_default=True, help="whose cache layout")
+@click.option("--engine", type=click.Choice(ENGINES), default="mlx-lm", show_default=True, help="whose cache layout")
 @click.option("--kv-dtype", help="bfloat16, fp8, q8_0, … [default: the model's]")
 @click.option("--format", "format_", type=click.Choice(["full", "json", "markdown"]), default="full", show_default=True)
 def command(

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from kvlint.facts import Range, Unknown
-from kvlint.models.architecture import UnknownArchitecture
+from kvlint.models import gguf
+from kvlint.models.architecture import Architecture, UnknownArchitecture
 from kvlint.records import dataclass
 from kvlint.sizing import budget
 from kvlint.sizing.search import LIMIT
@@ -98,19 +99,35 @@ def _of_config(question: Question, path: str) -> _Shape:
         raise SizeError(f"{path}: {error}") from error
     if not isinstance(loaded, Mapping):
         raise SizeError(f"{path}: not a JSON object")
-    return _of_entry(question, lookup_config(loaded, name=question.model or path, source=path), question.model or path)
+    name = question.model or path
+    if gguf.is_gguf(loaded):
+        return _of_metadata(question, loaded, name)
+    return _of_entry(question, lookup_config(loaded, name=name, source=path), name)
+
+
+def _of_metadata(question: Question, metadata: Mapping[str, Any], name: str) -> _Shape:
+    try:
+        found = gguf.architecture(metadata)
+    except UnknownArchitecture as error:
+        raise SizeError(f"{name}: {error}") from error
+    slot, rate = _slot(question, found, question.kv_dtype or "float16", name)  # llama.cpp's own default
+    return _Shape(slot, rate, None, found.positions, name)
+
+
+def _slot(question: Question, architecture: Architecture, dtype: str, name: str) -> tuple[Callable[[int], int], int]:
+    from kvlint.sizing.slots import slot_function
+
+    try:
+        return slot_function(architecture, question.engine, dtype)
+    except (UnknownArchitecture, ValueError) as error:
+        raise SizeError(f"{name}: {error}") from error
 
 
 def _of_entry(question: Question, entry: Any, name: str) -> _Shape:
-    from kvlint.sizing.slots import slot_function
-
     if isinstance(entry.architecture, Unknown):
         raise SizeError(f"{name}: {entry.architecture.reason}")
     dtype = question.kv_dtype or entry.dtype or "bfloat16"
-    try:
-        slot, rate = slot_function(entry.architecture, question.engine, dtype)
-    except (UnknownArchitecture, ValueError) as error:
-        raise SizeError(f"{name}: {error}") from error
+    slot, rate = _slot(question, entry.architecture, dtype, name)
     weights = entry.weight_bytes()
     if isinstance(weights, Range):
         weights = int(weights.nominal) if weights.exact else None
