@@ -95,7 +95,7 @@ class Disk:
             os.close(file)
 
     def exists(self, path: str) -> bool:
-        return (self.root / path).is_file()
+        return os.path.isfile(os.path.join(self.root, path))
 
 
 def _contents(file: int) -> bytes:

@@ -186,7 +186,10 @@ class Project:
         ]
 
     def search(self, needle: str, among: str = "") -> Iterable[str]:
-        """Pass two: files whose bytes hold `needle`, and `among` too, seeds and context alike, each once."""
+        """Pass two: files whose bytes hold `needle`, seeds and context alike, each once.
+
+        `among`: only files that hold it too, and hold `needle` as a whole name if it is one.
+        """
         if not needle:
             return ()
         if self._searched is None:
@@ -209,12 +212,17 @@ class Project:
         return self._paths
 
 
+# The bytes of names: what stands between others is apart.
+_NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/-"
+_APART = bytes(byte if byte in _NAME else 32 for byte in range(256))
+
+
 class _Searched:
     """All files as one run of bytes, so that looking for a name is one scan."""
 
     def __init__(self, contents: dict[str, bytes]) -> None:
         self._contents = contents
-        self._holding: dict[bytes, list[tuple[str, bytes]]] = {}
+        self._holding: dict[bytes, dict[bytes, list[str]]] = {}
         self._paths = list(contents)
         self._starts: list[int] = []
         at = 0
@@ -226,9 +234,19 @@ class _Searched:
     def find(self, wanted: bytes, among: bytes) -> Iterable[str]:
         if not among:
             return self._find(wanted)
+        if wanted.translate(None, _NAME):
+            return [path for path in self._find(among) if wanted in self._contents[path]]
         if among not in self._holding:
-            self._holding[among] = [(path, self._contents[path]) for path in self._find(among)]
-        return [path for path, data in self._holding[among] if wanted in data]
+            self._holding[among] = self._names(among)
+        return self._holding[among].get(wanted, ())
+
+    def _names(self, among: bytes) -> dict[bytes, list[str]]:
+        """The names that stand in the files that hold `among`, each with these files."""
+        found: dict[bytes, list[str]] = {}
+        for path in self._find(among):
+            for name in set(self._contents[path].translate(_APART).split()):
+                found.setdefault(name, []).append(path)
+        return found
 
     def _find(self, wanted: bytes) -> Iterator[str]:
         at = self._all.find(wanted)

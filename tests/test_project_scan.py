@@ -33,6 +33,8 @@ def test_a_search_among_files_of_a_kind() -> None:
     project.scan()
     assert list(project.search("name: x")) == ["a.yaml", "b.yaml"]
     assert list(project.search("name: x", "kind: Service")) == ["a.yaml"]
+    assert list(project.search("y", "kind: Service")) == ["c.yaml"]
+    assert list(project.search("serv", "kind: Service")) == []
     assert list(project.search("")) == []
     assert project.all_paths == set(files)
 

@@ -210,4 +210,14 @@ def _did_you_mean(name: str, names: Iterable[str]) -> str:
 
 def _all_or_any(parts: list[Callable[[Lookup], Verdict]], decisive: bool) -> Callable[[Lookup], Verdict]:
     """`decisive` True: any of the parts; False: all of them.  Later parts are looked at only while nothing has decided."""
-    return lambda lookup: truth.combine((part(lookup) for part in parts), decisive)
+
+    def evaluate(lookup: Lookup) -> Verdict:
+        seen = []
+        for part in parts:
+            verdict = part(lookup)
+            if verdict.value is decisive:
+                return verdict
+            seen.append(verdict)
+        return truth.settle(seen, decisive)
+
+    return evaluate

@@ -18,6 +18,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -73,7 +74,12 @@ class Verdict(NamedTuple):
 
 def exact(value: Any) -> Any:
     """Decimals as they are written: 0.9 is 9/10, never the binary number beside it."""
-    return Fraction(repr(value)) if isinstance(value, float) and math.isfinite(value) else value
+    return _decimal(value) if isinstance(value, float) and math.isfinite(value) else value
+
+
+@lru_cache(maxsize=1024)
+def _decimal(value: float) -> Fraction:
+    return Fraction(repr(value))
 
 
 def term_of(found: Fact[Any] | Unknown | None) -> Term:
@@ -187,6 +193,11 @@ def combine(parts: Iterable[Verdict], decisive: bool) -> Verdict:
         if part.value is decisive:
             return part
         seen.append(part)
+    return settle(seen, decisive)
+
+
+def settle(seen: list[Verdict], decisive: bool) -> Verdict:
+    """Parts of which none decided."""
     undecided = [part for part in seen if part.value is None]
     if not undecided:
         return _merge(not decisive, not decisive, seen)

@@ -77,6 +77,7 @@ def constant(name: str) -> int:
     return int(data()["constants"][name])
 
 
+@cache
 def parse(release: str) -> tuple[int, ...]:
     """A key that orders releases: `0.11.1rc6.dev115` before `0.11.1`, which its post-releases equal.
 
