@@ -207,9 +207,18 @@ class Reaching:
 
 
 def largest_promise(links: Iterable[Link]) -> Reaching | None:
-    """Along each path the smallest of the hops that enforce one, else the nearest claim; over paths the largest."""
-    reaching = [found for link in links if (found := _along(link)) is not None]
+    """Along each path the smallest of the hops that enforce one, else the nearest claim; over paths the largest.
+
+    A path begins at the outermost front: what stands behind another front is a part of that one's path.
+    """
+    links = list(links)
+    whole = [each for each in links if not any(_ends_in(other, each) for other in links)]
+    reaching = [found for link in whole if (found := _along(link)) is not None]
     return max(reaching, key=lambda each: each.promise.tokens.value) if reaching else None
+
+
+def _ends_in(longer: Link, link: Link) -> bool:
+    return len(longer.hops) > len(link.hops) and longer.hops[-len(link.hops) :] == link.hops
 
 
 def _along(link: Link) -> Reaching | None:
