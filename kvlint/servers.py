@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kvlint.project import Project
 
 MAX_WORLDS = 32
+QUESTIONS, SUBCOMMANDS = {"--help", "-h", "--version"}, {"serve", "server", "api_server"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def build(
     `measured`: figures of a log of it, which [[hardware]] overrules; one that is a setting fills in where that is unknown.
     """
     name = engines.named_by(process.line)
-    if name is None:
+    if name is None or _only_asks(process):
         return None
     engine = engines.engine(name)
     program = engine.recognise(process.line)
@@ -97,6 +98,12 @@ def build(
         for server in worlds:
             server.problems = (*server.problems, breaks)
     return ServerGroup(identity, tuple(worlds[:MAX_WORLDS]))
+
+
+def _only_asks(process: Process) -> bool:
+    """Whether a script, or an image that waits for arguments, asks the program for its help or version and nothing else."""
+    asked = {word.value for word in process.line.args} - SUBCOMMANDS
+    return bool(asked) and asked <= QUESTIONS and (process.line.shell or process.site.carrier == "dockerfile")
 
 
 def _server(engine: Engine, program: Program, world: World, identity: str, version: VersionClaim | None) -> Server:

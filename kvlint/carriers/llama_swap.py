@@ -130,6 +130,9 @@ def _unread_keys(node: Map, known: list[str], where: str) -> Iterator[Problem]:
         yield Problem("admission-ineffective", entry.key.span, data)
 
 
+_ESCAPED = "`$${` is how a template keeps a dollar sign, so that something fills this file in first"
+
+
 def _fragment(root: Map) -> str | None:
     """Why a macro may be known after all: models alone whose programs are macros are read with others of a `-config-dir`."""
     if any(entry.key.value != "models" for entry in root):
@@ -164,7 +167,8 @@ def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iter
     command = node.get("cmd")
     if isinstance(command, Scalar) and command.text.value:
         expanded, problems = expand(command.text, macros, key.value)
-        yield from (replace(each, doubt=_fragment(about.root)) for each in problems)
+        doubt = _fragment(about.root) or (_ESCAPED if "$${" in command.value else None)
+        yield from (replace(each, doubt=doubt) for each in problems)
         for line in launches(_launch(about, expanded, node, macros, key.value)):
             process = Process(site, line)
             yield process

@@ -25,6 +25,7 @@ KINDS = {
     "missing-model": "missing-argument",
 }
 
+FORKED = frozenset({"llama-server"})  # engines whose program's name many other builds have
 # Builds that go by an engine's own program name and have options of their own.
 FORKS = regex(r"ik[_-]?llama|beellama|buun|turboquant|kobold|llamafile|prima[._-]?cpp|powerinfer|bitnet", re.IGNORECASE)
 
@@ -63,7 +64,9 @@ def _unheard_of(known: Options, objection: Objection, data: Mapping[str, Any]) -
 
 
 def _gap(known: Options, objection: Objection, data: Mapping[str, Any], version: VersionClaim | None) -> str | None:
-    """Why an objection may not hold between two releases of the data: what neither has may have stood between them."""
+    """Why an objection may not hold: what two releases do not have may have stood between them, or in a build like it."""
+    if version is None and known.engine in FORKED and _is_choice(objection) and not _near(objection):
+        return "other builds go by the same name, and take more"
     if version is None or version.beyond is not None:
         return None
     found = known.neighbours(version.text)
@@ -71,6 +74,14 @@ def _gap(known: Options, objection: Objection, data: Mapping[str, Any], version:
     if found.kind != "between" or not (new or _is_choice(objection)):
         return None
     return f"kvlint's data has no release between {found.releases[0]} and {found.releases[-1]}"
+
+
+def _near(objection: Objection) -> bool:
+    """Whether the value is a slip of one that is taken: `q8` for `q8_0`."""
+    from difflib import get_close_matches
+
+    choices = [str(each) for each in objection.data["choices"]]
+    return bool(get_close_matches(str(objection.data.get("value", "")), choices, n=1))
 
 
 def _is_choice(objection: Objection) -> bool:

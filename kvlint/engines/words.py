@@ -59,6 +59,8 @@ def _repeated(world: World) -> Iterator[Problem]:
             continue
         place = before.value if before.value is not None else before.name
         winner = given.value if given.value is not None else given.name
+        if place.via and place.via != winner.via:
+            continue  # a macro's or a variable's words, changed on purpose where they are used
         data = {"engine": world.engine, "flag": before.spelling, "value": place.value, "winner": winner.value}
         yield Problem("overridden-flag", place.span, data, (("counterpart", winner.span, "this is used"),))
 

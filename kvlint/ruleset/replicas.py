@@ -37,9 +37,11 @@ def subjects(evaluation: Evaluation) -> Iterator[Subject]:
 def _by_host(evaluation: Evaluation) -> dict[tuple[str, ...], list[ServerGroup]]:
     found: dict[tuple[str, ...], list[ServerGroup]] = {}
     for group in evaluation.groups:
-        site = group.first.site
+        server = group.first
+        site, port = server.site, server.settings.get("port")
+        at = str(port.value) if isinstance(port, Fact) else ""  # containers of one pod share its names, not its ports
         for host in site.hosts if site.carrier in ("kubernetes", "compose") else ():
-            found.setdefault((site.unit, _role(group.first), group.first.engine, host), []).append(group)
+            found.setdefault((site.unit, _role(server), server.engine, at, host), []).append(group)
     return {name: groups for name, groups in found.items() if len(groups) > 1}
 
 

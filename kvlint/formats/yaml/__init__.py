@@ -5,7 +5,6 @@ Tags are resolved as YAML 1.1, which is what PyYAML and the readers of Kubernete
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
@@ -55,12 +54,23 @@ def _document(source: Source, text: str, start: int, end: int, template: helm.Te
     try:
         raw = compose(chunk, tracker)
     except Failure as failure:
+        if template is not None and _is_plain(source.text[base:end]):
+            return _document(source, source.text, start, end, None)
         problem = Unreadable(failure.message, source.span(base + failure.start, base + failure.end))
         found = tuple(_comments(source, text, start, end, None)) if directives else ()
         return Document(None, problem, span, found)
     node = wrap(Frame(source, text, base, template), raw) if raw is not None and not is_blank(raw) else None
     found = tuple(_comments(source, text, base, end, raw)) if directives else ()
     return Document(node, None, span, found)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text reads as it stands: braces in its quotes are another program's templates, not this file's."""
+    try:
+        compose(text, None)
+    except Failure:
+        return False
+    return True
 
 
 def _written(source: Source, start: int, end: int, template: helm.Template | None) -> Opaque | None:
