@@ -30,7 +30,7 @@ class Fields:
 
     def written(self, dest: str, convert: Convert | None = None) -> Value[Any] | None:
         """The value as given; None where the option is not given."""
-        given = self.given(dest)
+        given = self.world.reading.settings.get(dest)
         if given is None:
             return None
         typed = _number(given) if isinstance(given.typed, Unknown) else given.typed

@@ -122,7 +122,14 @@ class OptionSet:
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
-        return tuple(option for option in self._known.options if self._stands(option))
+        bit, entry = self._bit, self._entry
+        return tuple(
+            [
+                option
+                for option in self._known.options
+                if option.releases & bit and (not option.entry or not entry or option.entry == entry)
+            ]
+        )
 
     @cached_property
     def by_dest(self) -> Mapping[str, Option]:

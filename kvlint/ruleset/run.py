@@ -24,10 +24,12 @@ def run(evaluation: Evaluation, rules: Iterable[Rule]) -> tuple[list[Diagnostic]
         by_kind.setdefault(rule.subject, []).append(rule)
     outcomes: list[Outcome] = []
     unchecked: list[Unchecked] = []
+    asked: dict[tuple[str, str, str | None], list[Rule]] = {}
     for subject in subjects(evaluation):
-        for rule in by_kind.get(subject.kind, ()):
-            if rule.kind and rule.kind != subject.problem:
-                continue
+        key = (subject.kind, subject.problem, _engine(subject))
+        if key not in asked:
+            asked[key] = [rule for rule in by_kind.get(subject.kind, ()) if _speaks(rule, *key[1:])]
+        for rule in asked[key]:
             result = judge(rule, subject)
             if isinstance(result, Outcome):
                 outcomes.append(result)
@@ -36,6 +38,19 @@ def run(evaluation: Evaluation, rules: Iterable[Rule]) -> tuple[list[Diagnostic]
     server_rules = by_kind.get("server", [])
     findings = [diagnose(each, suggestions(each, server_rules, evaluation.coefficients)) for each in outcomes]
     return numbered(findings), unchecked
+
+
+def _engine(subject: Subject) -> str | None:
+    """The one engine of a subject; None where it has none, or several."""
+    engine = subject.cases[0].engine if subject.cases else None
+    return engine if all(case.engine == engine for case in subject.cases) else None
+
+
+def _speaks(rule: Rule, problem: str, engine: str | None) -> bool:
+    """Whether a rule may have anything to say of a problem and an engine."""
+    if rule.kind and rule.kind != problem:
+        return False
+    return engine is None or not rule.engines or any(scope.engine == engine for scope in rule.engines)
 
 
 def lint(evaluation: Evaluation, known: Iterable[Suppression], rules: list[Rule]) -> list[Diagnostic]:

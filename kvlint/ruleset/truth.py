@@ -111,7 +111,10 @@ def _misfit(operation: str, *terms: Term) -> Term:
 
 def _missing(*terms: Term) -> Verdict | None:
     """The verdict where a side has no value: unknown sides block, absent ones make it not apply."""
-    if all(term.value is not None for term in terms):
+    for term in terms:
+        if term.value is None:
+            break
+    else:
         return None
     if any(term.value is None and not term.unknown for term in terms):
         return Verdict(None, None)

@@ -42,11 +42,21 @@ class Model:
     @property
     def full(self) -> tuple[Attention, ...]:
         """The attention layers whose cache grows without bound, those that share another's cache too."""
-        return tuple(part for part in self.arch.parts(Attention) if part.window is None and part.chunk is None)
+        return self._attention[0]
 
     @property
     def sliding(self) -> tuple[Attention, ...]:
-        return tuple(part for part in self.arch.parts(Attention) if part.window is not None or part.chunk is not None)
+        return self._attention[1]
+
+    @property
+    def _attention(self) -> tuple[tuple[Attention, ...], tuple[Attention, ...]]:
+        found: tuple[tuple[Attention, ...], tuple[Attention, ...]] | None = self.arch.memo.get("bounded")
+        if found is None:
+            parts = tuple(self.arch.parts(Attention))
+            full = tuple(part for part in parts if part.window is None and part.chunk is None)
+            sliding = tuple(part for part in parts if part.window is not None or part.chunk is not None)
+            found = self.arch.memo["bounded"] = full, sliding
+        return found
 
 
 def read_model(arch: Architecture, settings: Settings, rules: Rules) -> Model | Outcome:

@@ -153,7 +153,7 @@ def _checked_bytes(layout: Layout, stage: Stage, tokens: int) -> int:
 
 
 def _layer_bytes(layout: Layout, stage: Stage, tokens: int) -> int:
-    return sum(spec.page_bytes * spec_blocks(layout, spec, tokens) for spec in stage.specs)
+    return sum(count * spec.page_bytes * spec_blocks(layout, spec, tokens) for count, spec in stage.alike)
 
 
 def _stage_blocks(layout: Layout, stage: Stage, tokens: int) -> int:

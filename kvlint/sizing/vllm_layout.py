@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture, State
-from kvlint.records import dataclass, replace
+from kvlint.records import dataclass, field, replace
 from kvlint.sizing.vllm_groups import Group, groups, promoted
 from kvlint.sizing.vllm_releases import Rules, neighbours, rules
 from kvlint.sizing.vllm_settings import Refusal, Settings, cache_mode, manager_on, stage_sizes, unknown_layout
@@ -13,15 +13,24 @@ from kvlint.sizing.vllm_specs import Spec, specs
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One pipeline stage.  `specs`: its layers before window layers are promoted, which some releases' length check reads."""
+    """One pipeline stage.  `specs`: its layers before window layers are promoted, which some releases' length check reads.
+
+    `bytes_per_block`: of the pool on one device of the stage.  `alike`: how many layers are as one of them.
+    """
 
     groups: tuple[Group, ...]
     specs: tuple[Spec, ...]
+    bytes_per_block: int = field(init=False, repr=False, compare=False)
+    alike: tuple[tuple[int, Spec], ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def bytes_per_block(self) -> int:
-        """Bytes of one block of the pool on one device of the stage."""
-        return max((group.bytes_per_block for group in self.groups), default=0)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bytes_per_block", max((group.bytes_per_block for group in self.groups), default=0))
+        counts: dict[tuple[object, ...], tuple[int, Spec]] = {}
+        for spec in self.specs:
+            key = (spec.kind, spec.block_size, spec.page_bytes, spec.span, spec.checkpoint)
+            count, first = counts.get(key, (0, spec))
+            counts[key] = (count + 1, first)
+        object.__setattr__(self, "alike", tuple(counts.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +58,7 @@ class Layout:
 
     @property
     def recurrent(self) -> bool:
-        return any(spec.kind == "state" for spec in self.whole.specs)
+        return any(spec.kind == "state" for _, spec in self.whole.alike)
 
 
 def layouts(arch: Architecture, settings: Settings) -> tuple[Layout | Refusal | Unknown, ...]:
@@ -86,7 +95,7 @@ def _same(found: tuple[Layout | Refusal | Unknown, ...]) -> bool:
 
 def _counts(each: Rules, layout: Layout) -> tuple[object, ...]:
     """What of the rules still matters once the groups are known."""
-    windows = any(spec.span is not None for spec in layout.whole.specs)
+    windows = any(spec.span is not None for _, spec in layout.whole.alike)
     several = len(layout.whole.groups) > 1
     return (
         each.spare_blocks,
