@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kvlint.facts import Unknown
+from kvlint.models.architecture import Architecture
 from kvlint.sizing.llama_refusals import block, flash_attention, refused
 from kvlint.sizing.llama_releases import build_number, data, semantic_classes, unknown_build
 from kvlint.sizing.llama_settings import Cache, Model, Outcome, Plan, Refusal, Settings, Start
@@ -27,14 +28,27 @@ def plan(model: Model, settings: Settings, build: int | None = None) -> Outcome:
     """
     target = shape(model)
     draft = None if settings.draft is None else shape(settings.draft)
+    memo = model.memo if isinstance(model, Architecture) and draft is None else None
     outcomes: list[Outcome] = []
     for rules in semantic_classes(build):
-        outcome = _plan(Start(target, settings, rules, draft), build)
+        outcome = _known_plan(Start(target, settings, rules, draft), build, memo)
         if outcome not in outcomes:
             outcomes.append(outcome)
         if len(outcomes) > 1:
             return unknown_build("what these settings mean")
     return outcomes[0]
+
+
+def _known_plan(start: Start, build: int | None, memo: dict[Any, Any] | None) -> Outcome:
+    """A plan, made once for all builds with these rules; the build itself may matter to some shapes and drafts."""
+    if memo is None:
+        return _plan(start, build)
+    dated = start.shape.indexer or start.shape.compressed or start.settings.spec_types
+    key = (start.settings, start.rules, build if dated else None)
+    found: Outcome | None = memo.get(key)
+    if found is None:
+        found = memo[key] = _plan(start, build)
+    return found
 
 
 def token_bytes(rows: Iterable[Row], type_k: str, type_v: str) -> tuple[int, int]:

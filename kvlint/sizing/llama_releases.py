@@ -24,9 +24,12 @@ _DATE = regex(r"20[23]\d(?:$|[-./]\d\d)")
 _MOST = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Semantics:
-    """One way of reading the settings; what each field means is said in data/engines/llama-server.memory.toml."""
+    """One way of reading the settings; what each field means is said in data/engines/llama-server.memory.toml.
+
+    Builds that read them alike have one object.
+    """
 
     slots: int
     streams: bool
@@ -75,7 +78,12 @@ def semantic_classes(build: int | None = None) -> tuple[Semantics, ...]:
         return tuple(dict.fromkeys(semantics for span in boundaries() for semantics in semantic_classes(span)))
     rules: Mapping[str, Any] = data()["rules"]
     values = [_values(rules[field.name], build) for field in fields(Semantics)]
-    return tuple(Semantics(*choice) for choice, _ in zip(product(*values), range(_MOST), strict=False))
+    return tuple(_of_values(choice) for choice, _ in zip(product(*values), range(_MOST), strict=False))
+
+
+@cache
+def _of_values(values: tuple[Any, ...]) -> Semantics:
+    return Semantics(*values)
 
 
 def semantic_class(build: int) -> str:

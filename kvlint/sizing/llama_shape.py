@@ -79,6 +79,13 @@ def shape(model: Architecture | Mapping[str, Any]) -> Shape:
 
 def from_architecture(architecture: Architecture) -> Shape:
     """As `shape`; a Hugging Face model is taken as the converter and the loader make it, which ignores some windows."""
+    found: Shape | None = architecture.memo.get("llama")
+    if found is None:
+        found = architecture.memo["llama"] = _from_architecture(architecture)
+    return found
+
+
+def _from_architecture(architecture: Architecture) -> Shape:
     name, slides = _converted(architecture)
     kept = [part for layer in architecture.layers for part in layer]
     parts = _as_loaded(kept, name, slides)

@@ -61,6 +61,13 @@ class Model:
 
 def read_model(arch: Architecture, settings: Settings, rules: Rules) -> Model | Outcome:
     """The model under one set of rules; `Unknown` where the release's layout of it was not worked out."""
+    found: Model | Outcome | None = arch.memo.get((settings, rules))
+    if found is None:
+        found = arch.memo[settings, rules] = _read_model(arch, settings, rules)
+    return found
+
+
+def _read_model(arch: Architecture, settings: Settings, rules: Rules) -> Model | Outcome:
     name = class_name(arch)
     if name is None:
         return unknown("the configuration names no class", "model.architectures", "architectures in config.json")

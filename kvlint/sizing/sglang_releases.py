@@ -18,9 +18,12 @@ from kvlint.sizing.spans import Key, frozen, parse, value_of
 _DATA = Path(__file__).resolve().parents[1] / "_data/sglang_memory.json"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rules:
-    """One release's way of sizing; what each field means is said in data/engines/sglang.memory.toml."""
+    """One release's way of sizing; what each field means is said in data/engines/sglang.memory.toml.
+
+    Releases that size alike have one object.
+    """
 
     chunk_tiers: tuple[tuple[int, int], ...]
     graph_tiers: tuple[tuple[int, int, int], ...]
@@ -118,9 +121,14 @@ def rules(release: str) -> tuple[Rules, ...]:
     for newer in (False, True):
         values = {name: value_of(spans[name], key, newer) for name in spans}
         listed = multimodal_classes(key, newer)
-        known = {field.name: frozen(values[field.name]) for field in fields(Rules) if field.name in values}
-        found.append(Rules(**known, multimodal_classes=listed))
+        known = tuple((each.name, frozen(values[each.name])) for each in fields(Rules) if each.name in values)
+        found.append(_of_values((*known, ("multimodal_classes", listed))))
     return tuple(dict.fromkeys(found))
+
+
+@cache
+def _of_values(values: tuple[tuple[str, Any], ...]) -> Rules:
+    return Rules(**dict(values))
 
 
 def semantic_class(release: str) -> tuple[Rules, ...]:
