@@ -70,12 +70,16 @@ def test_nobody_says_it(project: Any) -> None:
     assert [each["rule"] for each in project.findings("window-unbounded")] == ["window-unbounded"]
 
 
+SERVER = f"uvx --from mlx-lm==0.31.3 mlx_lm.server --model {MLX_MODEL}"
+BATCHED = f"uvx --from vllm-mlx==0.6.0 vllm-mlx serve {MLX_MODEL} --continuous-batching"
+
+
 @pytest.mark.parametrize(
     "command",
     [
-        f"uvx --from mlx-lm==0.31.3 mlx_lm.server --model {MLX_MODEL} --max-tokens 4096",
-        f"uvx --from vllm-mlx==0.6.0 vllm-mlx serve {MLX_MODEL} --continuous-batching --max-tokens 4096 --max-request-tokens 4096",
-        f"uvx --from vllm-mlx==0.6.0 vllm-mlx serve {MLX_MODEL} --continuous-batching --max-kv-size 4096",
+        f"{SERVER} --max-tokens 4096",
+        f"{BATCHED} --max-tokens 4096 --max-request-tokens 4096",
+        f"{BATCHED} --max-kv-size 4096",
     ],
 )
 def test_limits_of_an_answer_or_of_a_cache_are_no_window(project: Any, command: str) -> None:
