@@ -58,6 +58,7 @@ def outputs(facts: Path) -> Iterator[tuple[Path, bytes]]:
     classes = cache_classes(facts / "engines" / "mlx-lm-cache-classes.json")
     yield COMPILED / "models-families.json", dump(families())
     yield COMPILED / "models-transformers.json", dump(tables("transformers.toml"))
+    yield COMPILED / "models-repositories.json", dump(tables("repositories.toml"))
     yield DATA / "mlx_lm_classes.json", dump(classes, indent=1)
     yield COMPILED / "models-mlx.json", dump({**tables("mlx_lm.toml"), **classes})
     rows = sorted((key.encode(), row) for key, row in catalogue(facts / "models").items())

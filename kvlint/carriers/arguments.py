@@ -92,10 +92,11 @@ def _number(text: str) -> Any:
         return text
 
 
-def whose(words: Iterable[Text]) -> str | None:
+def whose(words: Iterable[Text], image: str = "") -> str | None:
     """The engine that an image's arguments plainly belong to: two that no other has, and none that only another has.
 
     Two more for each flag that the engine never had: another program shares some names, a mistake stands beside many.
+    An image that has the engine's name in its own counts as one.
     """
     flags = [match.group() for word in words if (match := _FLAG.match(word.value))]
     if len(flags) < LEAST_TELLING or not any(_TELLING.fullmatch(flag) for flag in flags):
@@ -110,8 +111,9 @@ def whose(words: Iterable[Text]) -> str | None:
         return None
     (name, count), *_ = tellers.items()
     has = options(name).known
+    named = re.search(rf"(?:^|[-_./]){name}(?:[-_.:]|$)", image.rpartition("/")[2]) is not None
     strangers = [flag for flag in dict.fromkeys(flags) if not has(flag) and not has(flag.replace("_", "-"))]
-    return name if count >= LEAST_TELLING * (1 + len(strangers)) else None
+    return name if count + named >= LEAST_TELLING * (1 + len(strangers)) else None
 
 
 def declared(config: Config, identity: str, words: Sequence[Text]) -> str | None:

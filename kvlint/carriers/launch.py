@@ -105,7 +105,7 @@ def _of_build(line: CommandLine, named: str | None) -> Iterator[CommandLine]:
     from kvlint.carriers.arguments import another, build_of, started, whose
 
     image = line.image.value if line.image is not None else ""
-    engine = named or build_of(image) or (None if another(image) else whose(line.args))
+    engine = named or build_of(image) or (None if another(image) else whose(line.args, image))
     place = line.image.span if line.image is not None else line.args[0].span if line.args else None
     words = started(engine, place) if engine is not None and place is not None else ()
     if words:

@@ -29,7 +29,7 @@ def settings(world: World) -> Settings:
     text = given.get("model")
     model: Model | None = find_model(world, text) if text is not None else None
     if model is not None and text is not None:
-        values["model"] = written_id(model, text) if text.known else model.architecture
+        values["model"] = written_id(model, text)
         values["model_window"] = positions(model)
     problems: list[Problem] = []
     context = _number(world, given, "n_ctx", CONTEXT, problems)

@@ -89,7 +89,7 @@ class LlamaServer:
         wanted |= _draft(said)
         values: dict[str, Value[Any] | None] = {"builds": builds(world), "model_window": positions(model), **wanted}
         if model is not None and text is not None:
-            values["model"] = written_id(model, text) if text.known else model.architecture
+            values["model"] = written_id(model, text)
         found, started = start(model, values["builds"], wanted)
         values |= started
         values |= _reported(said, wanted)

@@ -63,7 +63,7 @@ class Lmdeploy:
         release: Fact[str] = Fact(world.release, Default(NAME, world.releases, ""))
         found: dict[str, Value[Any] | None] = {"release": release, "model_window": _positions(fields, model)}
         if model is not None and text is not None:
-            found["model"] = written_id(model, text) if text.known else model.architecture
+            found["model"] = written_id(model, text)
         found |= _plain(fields)
         stated = _stated(fields, model, release)
         found |= _cache(fields, model, stated)

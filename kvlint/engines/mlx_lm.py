@@ -75,7 +75,7 @@ class MlxLm:
         text = given.value if given is not None else None
         if text is not None:
             model = world.model(text)
-            values["model"] = written_id(model, text) if text.known else model.architecture
+            values["model"] = written_id(model, text)
             values["model_window"] = model.positions
         values |= _width(fields, rules.batches)
         values |= {

@@ -92,7 +92,7 @@ class Ollama:
         given |= _devices(world)
         values: dict[str, Value[Any] | None] = {**given, "releases": releases}
         if model is not None and text is not None:
-            values |= {"model": written_id(model, text) if text.known else model.architecture}
+            values |= {"model": written_id(model, text)}
             values["model_window"] = positions(model)
         wanted = {name: given[name] for name in WANTED if given.get(name) is not None}
         if "model_context" in wanted:  # beats the service's own

@@ -65,7 +65,7 @@ class Sglang:
         model, text = _model(fields)
         values: dict[str, Value[Any] | None] = {"release": Fact(world.release, Default(NAME, world.releases, ""))}
         if model is not None and text is not None:
-            values["model"] = written_id(model, text) if text.known else model.architecture
+            values["model"] = written_id(model, text)
         values |= _plain(fields)
         values |= _parallelism(fields)
         values |= _window(fields, model)

@@ -74,7 +74,7 @@ class Tgi:
         release: Fact[str] = Fact(world.release, Default(NAME, world.releases, ""))
         found: dict[str, Value[Any] | None] = {"release": release}
         if model is not None and text is not None:
-            found["model"] = written_id(model, text) if text.known else model.architecture
+            found["model"] = written_id(model, text)
         found["model_window"] = model.positions if model is not None else None
         found |= _plain(said, model)
         found |= _limits(said, model, found)

@@ -61,7 +61,7 @@ class Trtllm:
             "model_window": model.positions if model is not None else None,
         }
         if model is not None and text is not None:
-            found["model"] = written_id(model, text) if text.known else model.architecture
+            found["model"] = written_id(model, text)
         found |= _plain(told)
         found |= _parallelism(told)
         found |= _limits(told, found)

@@ -67,7 +67,7 @@ class Vllm:
         model, text = _model(fields)
         values: dict[str, Value[Any] | None] = {"release": Fact(world.release, Default("vllm", world.releases, ""))}
         if model is not None and text is not None:
-            values["model"] = written_id(model, text) if text.known else model.architecture
+            values["model"] = written_id(model, text)
         values |= _parallelism(fields)
         values |= _plain(fields, model)
         values |= _window(fields, model)

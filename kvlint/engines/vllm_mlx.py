@@ -76,7 +76,7 @@ class VllmMlx:
             text = world.reading.positionals[0]
         model = world.model(text) if text is not None else None
         if model is not None and text is not None:
-            values["model"] = written_id(model, text) if text.known else model.architecture
+            values["model"] = written_id(model, text)
             values |= {"model_window": model.positions, "kv_dtype": model.dtype}
         batching = fields.value("continuous_batching", default=False)
         values |= {"continuous_batching": batching, **_width(fields, batching), **_cache(fields, batching)}

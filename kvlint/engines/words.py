@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _VARIABLE = regex(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-+?=][^{}]*)?\}|\$[A-Z_][A-Z0-9_]*\b")
 EXPAND_NOTHING = ("llama-swap", "compose")
 PLAIN = ("store", "store_true", "BooleanOptionalAction")
-_REFERENCE = regex(r"\$\([A-Za-z_][A-Za-z0-9_.-]*\)")
+_MACRO = regex(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 
 
 def problems(world: World) -> Iterator[Problem]:
@@ -27,20 +27,17 @@ def problems(world: World) -> Iterator[Problem]:
 def _unexpanded(world: World) -> Iterator[Problem]:
     """`$X` and `${X}` that nobody replaces: no shell reads the line, and the carrier expands nothing of the kind.
 
-    systemd's and launchd's readers look at their own files.  In Kubernetes envsubst or a controller may do it before; only
-    its own `$(X)` is known to stay where nothing sets `X`.
+    systemd's and launchd's readers look at their own files, llama-swap's at `${name}`.  In Kubernetes envsubst, a controller or a
+    webhook may do it before.
     """
     line, site = world.process.line, world.process.site
-    if line.shell:
+    if line.shell or site.carrier not in EXPAND_NOTHING:
         return
-    kubelet = site.carrier == "kubernetes"
-    if line.env_open if kubelet else site.carrier not in EXPAND_NOTHING:
-        return
-    pattern = _REFERENCE if kubelet else _VARIABLE
     for word in line.args:
-        for match in pattern.finditer(word.value):
+        for match in _VARIABLE.finditer(word.value):
             place = word.slice(*match.span())
-            if place.known and place.span.text.endswith(match[0][-1]):
+            named = site.carrier == "llama-swap" and _MACRO.fullmatch(match[0])
+            if not named and place.known and place.span.text.endswith(match[0][-1]):
                 data = {"engine": world.engine, "value": match[0], "carrier": site.carrier}
                 yield Problem("unexpanded-variable", place.span, data)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +20,8 @@ from kvlint.models.config import NESTED, POSITIONS, positions, text_config
 from kvlint.models.config import architecture as read_architecture
 from kvlint.models.config import dtype as read_dtype
 from kvlint.models.weights import Quantization, quantization, weight_bytes
-from kvlint.records import dataclass
+from kvlint.patterns import regex
+from kvlint.records import dataclass, replace
 
 # Labels of repositories whose group size is not known: 32 to 128 weights share a scale and a zero.
 LABELS = {
@@ -28,6 +29,9 @@ LABELS = {
     "GPTQ-Int4": Quantization("gptq", 4 + Fraction(20, 128), 4 + Fraction(20, 32)),
     "GPTQ-Int8": Quantization("gptq", 8 + Fraction(24, 128), 8 + Fraction(24, 32)),
 }
+
+# Names that say that a weight has eight bits; that all of them do is not certain, embeddings often have sixteen.
+EIGHT_BITS = regex(r"(?i)(?:^|[-_.])(?:fp8|float8|int8|w8a8|w8a16|8bit)(?:[-_.]|$)")
 
 COMPILED = Path(__file__).parent.parent / "_data" / "models-catalogue.tsv"
 
@@ -88,12 +92,39 @@ class Entry:
             or self.hub_parameters * 50 < self.parameters * 49
         ):
             return Unknown("model.weights", f"only the shape of {self.id} is known", "set weights in [[model]]")
-        return Range(self.parameters, 2 * self.parameters, 2 * self.parameters)
+        nominal = self.parameters if EIGHT_BITS.search(self.id) else 2 * self.parameters
+        return Range(self.parameters, nominal, 2 * self.parameters)
 
 
 def find(model_id: str) -> Entry | None:
-    """The entry of a repository id, in any case; None where the catalogue has none."""
-    return entry(model_id.strip().strip("/").lower())
+    """The entry of a repository id, in any case, or of another name of it; None where the catalogue has none."""
+    key = model_id.strip().strip("/").lower()
+    own = entry(key)
+    if own is not None or not key:
+        return own
+    known = (each for name in other_names(key) if (each := entry(name)) is not None)
+    return next((replace(each, id=model_id, like=each.like or each.id) for each in known), None)
+
+
+def other_names(key: str) -> Iterator[str]:
+    """Names that the hub redirects to or from, then copies that others publish under the same name."""
+    table = repositories()
+    moved = [
+        new + key.removeprefix(old)
+        for pair in table["moved"].items()
+        for old, new in (pair, pair[::-1])
+        if key.startswith(old)
+    ]
+    yield from moved
+    for name in (key, *moved):
+        organisation, _, rest = name.partition("/")
+        yield from (f"{mirror}/{rest}" for mirror in table["mirrors"].get(organisation, ()))
+
+
+@lru_cache(maxsize=1)
+def repositories() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(COMPILED.with_name("models-repositories.json").read_bytes())
+    return found
 
 
 @lru_cache(maxsize=256)

@@ -11,7 +11,7 @@ from kvlint.facts import Catalog, Fact, Lock, Unknown, Value, Written
 from kvlint.files import Unreadable, decode
 from kvlint.models.architecture import Architecture, UnknownArchitecture
 from kvlint.records import dataclass, replace
-from kvlint.source import Text
+from kvlint.source import HOLE, Text
 
 if TYPE_CHECKING:
     from kvlint.lock import Lockfile, Row
@@ -60,11 +60,12 @@ class Models:
         self.lock = _lock(project)
 
     def find(self, text: Text, near: str) -> Model:
-        if not text.known:
-            return unknown_model(
-                text.value, "the model is filled in elsewhere", "write the model, or [[engine]] settings"
-            )
-        return self.named(text.value, near)
+        if text.known:
+            return self.named(text.value, near)
+        repository = copied(text.value) if text.value[:1] == HOLE and HOLE not in text.value[1:] else None
+        if repository is not None:
+            return self.named(repository, near)
+        return unknown_model(text.value, "the model is filled in elsewhere", "write the model, or [[engine]] settings")
 
     def named(self, name: str, near: str) -> Model:
         key = (name, near.rpartition("/")[0])
@@ -124,7 +125,8 @@ class Models:
     def _of_catalogue(self, name: str) -> Model:
         """The catalogue's facts, which do not depend on where the model is named."""
         if name not in self._known:
-            self._known[name] = _of_catalogue(name)
+            repository = copied(name) if name.startswith(("/", "~", "./")) else None
+            self._known[name] = _of_catalogue(repository or name, name)
         return self._known[name]
 
     def _config(self, path: str) -> Mapping[str, Any] | None:
@@ -158,10 +160,22 @@ def _of_gguf(name: str, metadata: Mapping[str, Any], path: str) -> Model:
     return Model(name, found, nothing.weights_bytes, nothing.dtype, None, metadata, path)
 
 
-def _of_catalogue(name: str) -> Model:
+def copied(path: str) -> str | None:
+    """The repository that a directory is a copy of, by its name: a hub's cache, or a repository's own two words at the end."""
     from kvlint.models.catalogue import find
 
-    entry = find(name)
+    parts = path.strip("/").split("/")
+    for part in parts:
+        if part.startswith("models--") and part.count("--") >= 2:
+            return part.removeprefix("models--").replace("--", "/", 1)
+    last = "/".join(parts[-2:])
+    return last if len(parts) > 2 and find(last) is not None else None
+
+
+def _of_catalogue(repository: str, name: str) -> Model:
+    from kvlint.models.catalogue import find
+
+    entry = find(repository)
     if entry is None:
         return unknown_model(
             name, f"{name} is not in the catalogue", f"[[model]] id = {json.dumps(name)} with its config in kvlint.toml"
@@ -224,7 +238,10 @@ def unknown_model(name: str, reason: str, supply: str) -> Model:
     return Model(name, nothing, Unknown("model.weights", reason, supply), Unknown("model.dtype", reason, supply))
 
 
-def written_id(model: Model, text: Text) -> Fact[str]:
+def written_id(model: Model, text: Text) -> Value[Any]:
+    """The model as it is written; of a path that is filled in elsewhere, the repository that its end names."""
+    if not text.known and model.entry is None:
+        return model.architecture
     return Fact(model.id, Written(text.span, text.via))
 
 

@@ -29,8 +29,11 @@ class Word(NamedTuple):
 
     @property
     def splice(self) -> bool:
-        """Stands for words that are not known: how many, and whether any is an option."""
-        return HOLE in self.value and any(hole.splice for hole in self.text.holes)
+        """Stands for words that are not known: how many, and whether any is an option.
+
+        A hole with text beside it is a part of one word: `$HOME/models/x` is a path, whatever stands for `$HOME`.
+        """
+        return HOLE in self.value and not self.value.strip(HOLE) and any(hole.splice for hole in self.text.holes)
 
 
 def words_of(args: Iterable[Text]) -> list[Word]:
