@@ -39,7 +39,7 @@ def outcome(act: Any) -> Any:
 ACTIONS = {
     "shown": lambda cls: repr(cls(1, seen=[3])),
     "equal": lambda cls: (cls(1) == cls(1, 2, [4]), cls(1) == cls(2), cls(1) == 1),
-    "hashed": lambda cls: hash(cls(1)) == hash(cls(1, 2)),
+    "hashed": lambda cls: len({hash(each) for each in [cls(1), cls(1, 2)]}),
     "factory": lambda cls: cls(1).seen is cls(1).seen,
     "too few": lambda cls: cls(),
     "too many": lambda cls: cls(1, 2, [], 4),
@@ -59,7 +59,13 @@ ACTIONS = {
 @pytest.mark.parametrize("options", [{"frozen": True}, {}, {"eq": False}, {"frozen": True, "eq": False}], ids=str)
 @pytest.mark.parametrize("name", list(ACTIONS))
 def test_a_record_does_what_a_dataclass_does(name: str, options: dict[str, bool]) -> None:
-    standard, ours = [outcome(lambda cls=cls: ACTIONS[name](cls)) for cls in pair(**options)]
+    standard_class, our_class = pair(**options)
+    standard = outcome(lambda: ACTIONS[name](standard_class))
+    for _ in range(3):  # the first records are filled in another way than those that follow
+        compared(name, options, standard, outcome(lambda: ACTIONS[name](our_class)))
+
+
+def compared(name: str, options: dict[str, bool], standard: Any, ours: Any) -> None:
     if name in ("set", "deleted") and options.get("frozen"):
         assert ours[0] is standard[0] is dataclasses.FrozenInstanceError
         assert ours[1] == standard[1]
