@@ -2,7 +2,7 @@
 
 The standard decorator writes and compiles five functions for each class while its module is imported.  A run imports two
 hundred classes and makes records of sixty; most of a short run went there.  Here comparison, hash and repr are shared, and
-`__init__` is compiled when a class is first called.  What the records do is the same, and `dataclasses.fields`, `replace` and
+`__init__` is compiled for the third record of a class.  What the records do is the same, and `dataclasses.fields`, `replace` and
 `asdict` know them.  Options and fields that kvlint does not use are not supported.
 """
 
@@ -97,15 +97,45 @@ def _values(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _first_init(frozen: bool) -> Callable[..., None]:
-    """Stands for `__init__` until the first call, which puts a compiled one in its place."""
+    """Fills the first records of a class, and puts a compiled `__init__` in its place once there are more."""
+    left = 2
 
     def init(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left >= 0 and _filled(self, args, kwargs):
+            return
         cls: Any = next(base for base in type(self).__mro__ if base.__dict__.get("__init__") is init)
         compiled = _compiled_init(cls, frozen)
         cls.__init__ = compiled
         compiled(self, *args, **kwargs)
 
     return init
+
+
+def _filled(record: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the arguments fit, and then the fields are set."""
+    given = dict(zip(record.__match_args__, args, strict=False))
+    if len(given) != len(args) or not given.keys().isdisjoint(kwargs):
+        return False
+    given.update(kwargs)
+    values = {}
+    for each in record.__record__:
+        if each.init and each.name in given:
+            values[each.name] = given.pop(each.name)
+        elif each.default_factory is not MISSING:
+            values[each.name] = each.default_factory()
+        elif each.default is not MISSING:
+            values[each.name] = each.default
+        elif each.init:
+            return False
+    if given:
+        return False
+    for name, value in values.items():
+        object.__setattr__(record, name, value)
+    if hasattr(record, "__post_init__"):
+        record.__post_init__()
+    return True
 
 
 def _compiled_init(cls: Any, frozen: bool) -> Callable[..., None]:

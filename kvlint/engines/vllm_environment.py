@@ -25,6 +25,8 @@ def unread(world: World) -> Iterator[Problem]:
     image = world.process.line.image
     if image is None or engines.repository(image.value) != "vllm/vllm-openai":
         return
+    if not any(name.startswith("VLLM_") for name in world.env):
+        return
     read = _read(world.releases[-1])
     for name, text in world.env.items():
         if not name.startswith("VLLM_") or name in read:

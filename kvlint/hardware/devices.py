@@ -49,19 +49,21 @@ class Instance:
 
 
 @cache
-def _load() -> tuple[dict[str, tuple[Device, ...]], dict[str, Device], dict[str, dict[str, Any]]]:
+def _load() -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """Products by name, and the rows of products and of instances."""
     data = json.loads(_DATA.read_text(encoding="utf-8"))
-    names: dict[str, tuple[Device, ...]] = {}
-    products: dict[str, Device] = {}
+    names: dict[str, tuple[str, ...]] = {}
     for row in data["devices"]:
-        device = _device(row)
-        products[device.product] = device
         for name in {spelled.lower() for spelled in (*row["names"], row["product"])}:
-            names[name] = (*names.get(name, ()), device)
+            names[name] = (*names.get(name, ()), row["product"])
+    products = {row["product"]: row for row in data["devices"]}
     return names, products, {row["instance"].lower(): row for row in data["instances"]}
 
 
-def _device(row: Mapping[str, Any]) -> Device:
+@cache
+def _device(product: str) -> Device:
+    row = _load()[1][product]
+
     def number(key: str) -> Fraction | None:
         return None if row.get(key) is None else Fraction(str(row[key]))
 
@@ -84,11 +86,11 @@ def named(name: str) -> tuple[Device, ...]:
     key = name.strip().lower()
     mig = _MIG.fullmatch(key)
     if mig:
-        return names.get(f"mig-{mig['profile']}", ())
+        return tuple(map(_device, names.get(f"mig-{mig['profile']}", ())))
     joined = key.replace(" ", "-")
     for spelled in (key, key.removesuffix("-shared"), key.removeprefix("nvidia-"), joined, f"nvidia-{joined}"):
         if spelled in names:
-            return names[spelled]
+            return tuple(map(_device, names[spelled]))
     return ()
 
 
@@ -106,7 +108,7 @@ def instance(name: str) -> Instance | None:
     return Instance(
         name=row["instance"],
         gpus=Fraction(str(row["gpus"])),
-        device=products.get(row["product"]) or next(iter(named(row["product"])), None),
+        device=_device(row["product"]) if row["product"] in products else next(iter(named(row["product"])), None),
         host_bytes=None if host is None else host * MIB,
         source=row["source"],
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 from kvlint.diagnostics import Diagnostic, Edit, Fix, Related, Suggestion
@@ -149,9 +151,19 @@ def numbered(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
         server = (each.server or "").partition("#")[2]
         key = (each.rule, each.path, server, each.subject)
         counts[key] = occurrence = counts.get(key, 0) + 1
-        digest = hashlib.sha256("\0".join((*key, str(occurrence))).encode("utf-8", "surrogatepass"))
+        digest = _sha256()("\0".join((*key, str(occurrence))).encode("utf-8", "surrogatepass"))
         result.append(replace(each, fingerprint=digest.hexdigest()[:24]))
     return result
+
+
+@cache
+def _sha256() -> Callable[[bytes], Any]:
+    """The hash as the interpreter itself has it: `hashlib` loads OpenSSL first, which takes longer than many a run."""
+    for module in ("_sha2", "_sha256", "hashlib"):
+        with suppress(ImportError):
+            found: Callable[[bytes], Any] = import_module(module).sha256
+            return found
+    raise ImportError("no SHA-256")
 
 
 def unknowns(values: Mapping[str, Any]) -> dict[str, Unknown]:

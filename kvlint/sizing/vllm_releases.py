@@ -102,10 +102,9 @@ def rules(release: str) -> tuple[Rules, ...]:
     Before the oldest release and after the newest one the nearest is taken.
     """
     key = parse(release)
-    spans = data()["rules"]
-    older = {name: _value(spans[name], key, newer=False) for name in spans}
-    newer = {name: _value(spans[name], key, newer=True) for name in spans}
-    return tuple(dict.fromkeys((_rules(older), _rules(newer))))
+    older = tuple([_value(spans, key, newer=False) for spans in _spans()])
+    newer = tuple([_value(spans, key, newer=True) for spans in _spans()])
+    return tuple(dict.fromkeys((_of_values(older), _of_values(newer))))
 
 
 def semantic_class(release: str) -> tuple[Rules, ...]:
@@ -123,19 +122,25 @@ def neighbours(release: str) -> tuple[str, ...]:
     return (*below[-1:], *above[:1])
 
 
-def _value(spans: list[list[Any]], key: tuple[int, ...], newer: bool) -> Any:
+@cache
+def _spans() -> tuple[tuple[tuple[Any, ...], ...], ...]:
+    """Of every rule in the order of `Rules`: from where to where it has a value (None: to the newest)."""
+    rows = [data()["rules"][field.name] for field in fields(Rules)]
+    return tuple(
+        tuple((parse(start), None if end is None else parse(end), _frozen(value)) for start, end, value in spans)
+        for spans in rows
+    )
+
+
+def _value(spans: tuple[tuple[Any, ...], ...], key: tuple[int, ...], newer: bool) -> Any:
     before = spans[0][2]
     for start, end, value in spans:
-        if key < parse(start):
+        if key < start:
             return value if newer else before
-        if end is None or key <= parse(end):
+        if end is None or key <= end:
             return value
         before = value
     return before
-
-
-def _rules(values: Mapping[str, Any]) -> Rules:
-    return _of_values(tuple(_frozen(values[field.name]) for field in fields(Rules)))
 
 
 @cache

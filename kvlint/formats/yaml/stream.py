@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from kvlint.patterns import regex
 
 BREAKS = "\n\r\x85\u2028\u2029"
-_MARKER = regex(rf"(?:---|\.\.\.)(?=[ \t{BREAKS}]|\Z)")
-_EMPTY = regex(
-    rf"(?:(?:(?:[ \t]*(?:#[^{BREAKS}]*)?|%[^{BREAKS}]*)[{BREAKS}])*---(?=[ \t{BREAKS}]|\Z))?"
-    rf"(?:[ \t{BREAKS}]|#[^{BREAKS}]*[{BREAKS}])*(?:#[^{BREAKS}]*|\.\.\.)?\Z"
-)
+USUAL, UNUSUAL = BREAKS[:2], BREAKS[2:]
 _BOM = "\ufeff"
+
+
+def _marker(breaks: str) -> re.Pattern[str]:
+    return regex(rf"(?:---|\.\.\.)(?=[ \t{breaks}]|\Z)")
+
+
+def _empty(breaks: str) -> re.Pattern[str]:
+    return regex(
+        rf"(?:(?:(?:[ \t]*(?:#[^{breaks}]*)?|%[^{breaks}]*)[{breaks}])*---(?=[ \t{breaks}]|\Z))?"
+        rf"(?:[ \t{breaks}]|#[^{breaks}]*[{breaks}])*(?:#[^{breaks}]*|\.\.\.)?\Z"
+    )
+
+
+# Sets with characters beyond Latin-1 take long to compile, and next to no text breaks its lines with them.
+_MARKERS = {breaks: _marker(breaks) for breaks in (USUAL, BREAKS)}
+_EMPTIES = {breaks: _empty(breaks) for breaks in (USUAL, BREAKS)}
+
+
+def _breaks(text: str, start: int, end: int) -> str:
+    """The line breaks that may stand in a piece of text."""
+    return BREAKS if any(text.find(each, start, end) >= 0 for each in UNUSUAL) else USUAL
 
 
 def chunks(text: str) -> Iterator[tuple[int, int]]:
@@ -21,7 +39,7 @@ def chunks(text: str) -> Iterator[tuple[int, int]]:
     `---` and `...` at the start of a line are markers in every context, block scalars and quotes included.
     """
     start, bare = 0, True
-    for match in _MARKER.finditer(text):
+    for match in _MARKERS[_breaks(text, 0, len(text))].finditer(text):
         at = match.start()
         before = text[at - 1 : at]
         if before == _BOM:
@@ -43,7 +61,8 @@ def chunks(text: str) -> Iterator[tuple[int, int]]:
 
 def is_empty(text: str, start: int, end: int) -> bool:
     """Whether a document has nothing but its marker, comments and blanks."""
-    return _EMPTY.match(text, start + text.startswith(_BOM, start), end) is not None
+    empty = _EMPTIES[_breaks(text, start, end)]
+    return empty.match(text, start + text.startswith(_BOM, start), end) is not None
 
 
 def _is_prefix(text: str) -> bool:
