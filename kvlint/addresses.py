@@ -1,9 +1,9 @@
 """Addresses of values, as `[[parity]]` and `[[derived]]` write them.
 
-    file#server:window        a setting or derived value of a server
-    file#server:--flag        an option as its command line gives it
-    file#a.b[key=value]["nvidia.com/gpu"]   a place in a file's tree
-    file#NAME                 a variable of an env file or script
+file#server:window        a setting or derived value of a server
+file#server:--flag        an option as its command line gives it
+file#a.b[key=value]["nvidia.com/gpu"]   a place in a file's tree
+file#NAME                 a variable of an env file or script
 """
 
 from __future__ import annotations

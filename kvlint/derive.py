@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any
 
 from kvlint.capacity import Measure, across
-from kvlint.facts import Fact, Range, Unknown, Value
 from kvlint.evaluation import Evaluation
+from kvlint.facts import Fact, Range, Unknown, Value
 from kvlint.records import dataclass
 from kvlint.reports.escape import line, to_json, well_formed
 from kvlint.reports.json import plain

@@ -91,5 +91,3 @@ def on_line(line: Text) -> Iterator[Literal]:
         found = read(line.slice(*match.span()))
         if found is not None:
             yield found
-
-

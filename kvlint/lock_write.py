@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kvlint.addresses import server_named
 from kvlint.config import ConfigError
+from kvlint.evaluation import Evaluation
 from kvlint.facts import nominal
 from kvlint.files import Disk, replace_file
 from kvlint.lock import NAME, Lockfile, Measurement, Row, decisive, digest, read, render
@@ -17,7 +18,6 @@ from kvlint.lock_uses import Use, drift, row_of, uses
 from kvlint.models.hub import COMMIT, Hub, Offline
 from kvlint.models.lookup import MAX_CONFIG_BYTES, Models
 from kvlint.models.selection import selected
-from kvlint.evaluation import Evaluation
 from kvlint.records import dataclass, field
 from kvlint.source import Source, Span
 from kvlint.subjects import ServerGroup

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from kvlint import directives, literals
@@ -48,7 +49,9 @@ class Claim:
         if self.relation == "<=":
             return self.literal.bounds(exact)
         if isinstance(exact, Range):
-            return Unknown(self.quantity, f"{self.quantity} is a range here, which cannot be equalled", "derived <= instead")
+            return Unknown(
+                self.quantity, f"{self.quantity} is a range here, which cannot be equalled", "derived <= instead"
+            )
         return self.literal.equals(exact)
 
     @property
@@ -89,9 +92,7 @@ def _of_directive(
     if literal is None:
         return _misplaced(directive.span, "no number stands at this comment")
     pin = next((each for each in known if each.kind == "pin" and _target_line(each, parsed.source) == line), None)
-    return _claim(
-        directive.relation, directive.quantity, directive.server, literal, directive.span, evaluation, pin
-    )
+    return _claim(directive.relation, directive.quantity, directive.server, literal, directive.span, evaluation, pin)
 
 
 def _claim(
@@ -124,7 +125,7 @@ def _of_table(table: Any, evaluation: Evaluation) -> Claim | Problem:
     relation = "==" if "is" in table else "<="
     match = _CLAIM.fullmatch(table.get("is") or table.get("at_most") or "")
     if match is None:
-        return _misplaced(table.span, "write is = \"<quantity> of <server>\"")
+        return _misplaced(table.span, 'write is = "<quantity> of <server>"')
     at = resolve(table.get("at"), evaluation)
     if isinstance(at.value, Unknown):
         return _misplaced(table.span, at.value.reason)
@@ -201,7 +202,7 @@ class ParitySet:
             values.append(number(member))
         if self.relation == "equal":
             return all(value == values[0] for value in values[1:])
-        pairs = list(zip(values, values[1:], strict=False))
+        pairs = list(pairwise(values))
         if not all(isinstance(value, (int, Fraction)) for value in values):
             return Unknown("parity", "a member of a bound is no number", "members that are numbers")
         return all(small <= large for small, large in pairs)

@@ -18,12 +18,47 @@ if TYPE_CHECKING:
 
 # The contract's settings; an engine's module may keep others for its own sizing, which no output shows.
 SETTINGS = (
-    *("model", "revision", "model_window", "window", "window_kind", "batch_width", "prefill_width", "streams", "max_output"),
+    *(
+        "model",
+        "revision",
+        "model_window",
+        "window",
+        "window_kind",
+        "batch_width",
+        "prefill_width",
+        "streams",
+        "max_output",
+    ),
     *("kv_dtype", "state_dtype", "kv_group_size", "kv_quant_start", "weights_dtype", "quantization", "tensor_parallel"),
-    *("pipeline_parallel", "data_parallel", "dp_local", "expert_parallel", "context_parallel", "dp_attention", "nodes", "role"),
+    *(
+        "pipeline_parallel",
+        "data_parallel",
+        "dp_local",
+        "expert_parallel",
+        "context_parallel",
+        "dp_attention",
+        "nodes",
+        "role",
+    ),
     *("kv_connector", "block_size", "memory_fraction", "kv_pool_bytes", "cpu_offload_bytes", "host_cache_bytes"),
-    *("prompt_cache_bytes", "prompt_cache_entries", "prefix_caching", "chunked_prefill", "batched_tokens", "unified_kv"),
-    *("enforce_eager", "draft_model", "draft_tokens", "chat_template", "tokenizer", "adapters", "replicas", "served_names"),
+    *(
+        "prompt_cache_bytes",
+        "prompt_cache_entries",
+        "prefix_caching",
+        "chunked_prefill",
+        "batched_tokens",
+        "unified_kv",
+    ),
+    *(
+        "enforce_eager",
+        "draft_model",
+        "draft_tokens",
+        "chat_template",
+        "tokenizer",
+        "adapters",
+        "replicas",
+        "served_names",
+    ),
     "port",
 )
 

@@ -31,7 +31,8 @@ def rules(report) -> list[str]:
 
 
 ALIAS_BOMB = "a: &a [vllm, vllm]\n" + "".join(
-    f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}, *{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(20)
+    f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}, *{chr(97 + n)}, *{chr(97 + n)}]\n"
+    for n in range(20)
 )
 HOSTILE = {
     "nul": b"kind: Deployment\nvllm: \x00\n",
@@ -60,7 +61,9 @@ def test_a_hostile_file_loses_nothing(kind: str, name: str) -> None:
 
 
 def test_a_broken_document_does_not_hide_its_neighbours() -> None:
-    report = check_files({"two.yaml": "kind: [vllm\n---\n" + GOOD + "---\na: b: c: vllm\n---\n" + GOOD.replace("qwen", "two")})
+    report = check_files(
+        {"two.yaml": "kind: [vllm\n---\n" + GOOD + "---\na: b: c: vllm\n---\n" + GOOD.replace("qwen", "two")}
+    )
     assert [rule for rule in rules(report) if rule == BEYOND[0]] == BEYOND * 2
     assert "unreadable-config" in rules(report)
 

@@ -13,7 +13,10 @@ import pytest
 from kvlint.diagnostics import Diagnostic
 from kvlint.pipeline import check_files
 
-SERVER = "#!/bin/sh\n# kvlint: window={window} streams={streams}\nexec uvx --from mlx-lm==0.32.2 mlx_lm.server --model {model}{flags}\n"
+SERVER = (
+    "#!/bin/sh\n# kvlint: window={window} streams={streams}\n"
+    "exec uvx --from mlx-lm==0.32.2 mlx_lm.server --model {model}{flags}\n"
+)
 CONFIG = '[[hardware]]\nmatch = "**"\nbudget = "40GiB"\n{more}'
 NAMES = {
     "kv_bytes_per_token": "147456",

@@ -31,7 +31,10 @@ def command_line(row: dict[str, Any]) -> str:
     if given["kv_cache_dtype"] != "auto":
         words += ["--kv-cache-dtype", given["kv_cache_dtype"]]
     elif "NVFP4" in row["model"] and release >= (0, 16):
-        words += ["--kv-cache-dtype", "bfloat16"]  # the row's pages are 16 bit; `auto` would follow the checkpoint to fp8
+        words += [
+            "--kv-cache-dtype",
+            "bfloat16",
+        ]  # the row's pages are 16 bit; `auto` would follow the checkpoint to fp8
     if not given["hybrid_manager"]:
         words.append("--disable-hybrid-kv-cache-manager")
     words.append("--enable-prefix-caching" if given["prefix_caching"] else "--no-enable-prefix-caching")

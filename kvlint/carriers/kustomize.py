@@ -67,7 +67,9 @@ class _Tree:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.files = {directory(path): path for path in sorted(project.all_paths) if path.rpartition("/")[2] in KUSTOMIZATIONS}
+        self.files = {
+            directory(path): path for path in sorted(project.all_paths) if path.rpartition("/")[2] in KUSTOMIZATIONS
+        }
         self.directories = set(self.files)
         self._nodes: dict[str, Map | None] = {}
         self._rendered: dict[str, _Rendered | None] = {}

@@ -25,7 +25,8 @@ KINDS = {
     "missing-model": "missing-argument",
 }
 
-FORKED = frozenset({"llama-server"})  # engines whose program's name many other builds have
+# Engines by whose program's name other builds go, or of whose releases the data has few.
+SPARSE = frozenset({"llama-server", "sglang", "tgi", "lmdeploy", "trtllm"})
 # Builds that go by an engine's own program name and have options of their own.
 FORKS = regex(r"ik[_-]?llama|beellama|buun|turboquant|kobold|llamafile|prima[._-]?cpp|powerinfer|bitnet", re.IGNORECASE)
 
@@ -65,8 +66,8 @@ def _unheard_of(known: Options, objection: Objection, data: Mapping[str, Any]) -
 
 def _gap(known: Options, objection: Objection, data: Mapping[str, Any], version: VersionClaim | None) -> str | None:
     """Why an objection may not hold: what two releases do not have may have stood between them, or in a build like it."""
-    if version is None and known.engine in FORKED and _is_choice(objection) and not _near(objection):
-        return "other builds go by the same name, and take more"
+    if version is None and known.engine in SPARSE and _is_choice(objection) and not _near(objection):
+        return "other builds and releases than those of kvlint's data may take more"
     if version is None or version.beyond is not None:
         return None
     found = known.neighbours(version.text)

@@ -23,13 +23,14 @@ def breaking(worlds: Sequence[Server]) -> Problem | None:
     if not accepted or known[-1] not in refused:
         return None
     last = max(accepted, key=known.index)
-    newest = next(world for world in worlds if known[-1] in world.releases)
-    objection = next(problem for problem in newest.problems if problem.data.get("refuses"))
+    since = known[known.index(last) + 1]
+    first = next(world for world in worlds if since in world.releases)
+    objection = next(problem for problem in first.problems if problem.data.get("refuses"))
     data = {
-        "engine": newest.engine,
+        "engine": first.engine,
         "flag": objection.data.get("flag"),
         "release": last,
-        "since": objection.data.get("since") or known[known.index(last) + 1],
+        "since": objection.data.get("since") or since,
         "instead": objection.data.get("instead") or objection.data.get("suggestion"),
     }
     return Problem("breaks-when-updated", objection.span, data, doubt=objection.doubt)

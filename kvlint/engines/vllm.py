@@ -382,7 +382,12 @@ def _overheads(fields: Fields, values: Mapping[str, Value[Any] | None]) -> Value
     nothing: Value[Any] = Fact(0, Assumed("graphs come on top of the fraction in this release, or are off"))
     tokens = values.get("batched_tokens")
     parts = {
-        "activation": activation_bytes(tokens, coefficient("activation_bytes_per_token"))
+        "activation": activation_bytes(
+            tokens,
+            coefficient("activation_bytes_per_token"),
+            coefficient("activation_measured_tokens"),
+            coefficient("activation_bytes_per_further_token"),
+        )
         if tokens is not None
         else Unknown("batched_tokens", "the batch is not known", "--max-num-batched-tokens"),
         "non_torch": coefficient("non_torch_bytes"),

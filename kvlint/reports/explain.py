@@ -91,7 +91,7 @@ def describe(part: Any) -> str:
     if isinstance(part, State):
         return f"{part.kind} state of {part.recurrent:,} + convolution {part.conv_channels:,} × {part.conv_kernel}"
     if isinstance(part, Compressed):
-        return f"compressed attention, 1 row for {part.ratio} tokens" if part.ratio else "window of compressed attention"
+        return (
+            f"compressed attention, 1 row for {part.ratio} tokens" if part.ratio else "window of compressed attention"
+        )
     return "cross attention" if isinstance(part, Cross) else "a layer"
-
-

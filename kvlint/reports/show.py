@@ -52,11 +52,7 @@ def _server(group: ServerGroup) -> dict[str, Any]:
         "line": first.program.line,
         "model": _model(first),
         "names": [name for name in first.names if HOLE not in name],
-        "settings": {
-            name: found
-            for name in names
-            if (found := _across(group, partial(_setting, name))) is not None
-        },
+        "settings": {name: found for name in names if (found := _across(group, partial(_setting, name))) is not None},
         "sizing": {
             name: found
             for name in DERIVED

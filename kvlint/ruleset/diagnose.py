@@ -21,7 +21,21 @@ from kvlint.subjects import SETTINGS
 MAX_RELATED = 8
 # What a message says in passing: a place of its own would explain nothing.
 WORDS = frozenset(
-    {"engine", "name", "system", "per", "excess", "version", "agree", "agrees", "kind", "text", "server", "relation", "source"}
+    {
+        "engine",
+        "name",
+        "system",
+        "per",
+        "excess",
+        "version",
+        "agree",
+        "agrees",
+        "kind",
+        "text",
+        "server",
+        "relation",
+        "source",
+    }
     | {"literal", "quantity", "computed", "values", "pinned", "expired", "known", "used", "rule"}
 )
 

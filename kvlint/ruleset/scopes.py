@@ -34,7 +34,9 @@ class Scope:
     def covers(self, release: str) -> bool:
         """Whether a release lies within the bounds; one that is no version lies in none."""
         key = parse(release)
-        return not self.bounds or (key is not None and all(ORDER[sign](key, parse(bound)) for sign, bound in self.bounds))
+        return not self.bounds or (
+            key is not None and all(ORDER[sign](key, parse(bound)) for sign, bound in self.bounds)
+        )
 
     def __str__(self) -> str:
         return " ".join((self.engine, *(sign + bound for sign, bound in self.bounds)))

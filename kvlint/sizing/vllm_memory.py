@@ -30,12 +30,18 @@ def available_kv(
 @quantity(
     "activation_bytes",
     unit="B",
-    formula="batched_tokens × activation_bytes_per_token",
+    formula="batched_tokens × activation_bytes_per_token, less for those beyond what was measured",
     source="vllm.md 4.1: the profiling run is a batch of max_num_batched_tokens (V0 without chunked prefill: the window)",
 )
-def activation_bytes(batched_tokens: int, activation_bytes_per_token: int) -> int:
+def activation_bytes(
+    batched_tokens: int,
+    activation_bytes_per_token: int,
+    activation_measured_tokens: int,
+    activation_bytes_per_further_token: int,
+) -> int:
     """Peak activations of the profiling run on one device."""
-    return batched_tokens * activation_bytes_per_token
+    measured = min(batched_tokens, activation_measured_tokens)
+    return measured * activation_bytes_per_token + (batched_tokens - measured) * activation_bytes_per_further_token
 
 
 @quantity(

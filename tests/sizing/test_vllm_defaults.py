@@ -134,7 +134,7 @@ def test_the_pool_is_a_range() -> None:
     def fact(value: object) -> Fact[object]:
         return Fact(value, Assumed("test"))
 
-    activation = vllm.activation_bytes(fact(8192), fact(Range(500_000, 600_000, 700_000)))
+    activation = vllm.activation_bytes(fact(8192), fact(Range(500_000, 600_000, 700_000)), fact(8192), fact(0))
     pool = vllm.available_kv(fact(72 * GIB), fact(16 * GIB), activation, fact(GIB), fact(0))
     assert isinstance(pool, Fact)
     assert pool.value == Range(*(55 * GIB - 8192 * each for each in (700_000, 600_000, 500_000)))

@@ -38,6 +38,7 @@ else:
         found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
         return found
 
+
 __all__ = [
     "Assignment",
     "Assumption",
