@@ -7,8 +7,7 @@ names that the seeds ask for (`search`).  Each file is parsed at most once.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,7 +71,7 @@ SEEDS = (
     ),
 )
 # Each of them holds one of these fewer words, and most files hold none.
-_COMMON = (b"lm", b"model", b"concurrency")
+_COMMON = (b"lm", b"model", b"concurrency", b"conn", b"_request", b"token")
 _HINTS = tuple(dict.fromkeys(next((part for part in _COMMON if part in word), word) for word in SEEDS))
 KEPT_BYTES = 256 * 1024  # context files above this are looked at when a name leads to them, not searched
 
@@ -218,44 +217,28 @@ _APART = bytes(byte if byte in _NAME else 32 for byte in range(256))
 
 
 class _Searched:
-    """All files as one run of bytes, so that looking for a name is one scan."""
+    """What pass two looks for, over the bytes of all files."""
 
     def __init__(self, contents: dict[str, bytes]) -> None:
         self._contents = contents
-        self._holding: dict[bytes, dict[bytes, list[str]]] = {}
-        self._paths = list(contents)
-        self._starts: list[int] = []
-        at = 0
-        for data in contents.values():
-            self._starts.append(at)
-            at += len(data) + 1
-        self._all = b"\0".join(contents.values())
+        self._names: dict[bytes, list[tuple[str, set[bytes]]]] = {}
 
     def find(self, wanted: bytes, among: bytes) -> Iterable[str]:
         if not among:
-            return self._find(wanted)
+            return self._holding(wanted)
         if wanted.translate(None, _NAME):
-            return [path for path in self._find(among) if wanted in self._contents[path]]
-        if among not in self._holding:
-            self._holding[among] = self._names(among)
-        return self._holding[among].get(wanted, ())
+            return [path for path in self._holding(among) if wanted in self._contents[path]]
+        if among not in self._names:
+            self._names[among] = [(path, _words(self._contents[path])) for path in self._holding(among)]
+        return [path for path, names in self._names[among] if wanted in names]
 
-    def _names(self, among: bytes) -> dict[bytes, list[str]]:
-        """The names that stand in the files that hold `among`, each with these files."""
-        found: dict[bytes, list[str]] = {}
-        for path in self._find(among):
-            for name in set(self._contents[path].translate(_APART).split()):
-                found.setdefault(name, []).append(path)
-        return found
+    def _holding(self, wanted: bytes) -> list[str]:
+        return [path for path, data in self._contents.items() if wanted in data]
 
-    def _find(self, wanted: bytes) -> Iterator[str]:
-        at = self._all.find(wanted)
-        while at >= 0:
-            number = bisect_right(self._starts, at) - 1
-            yield self._paths[number]
-            if number + 1 == len(self._starts):
-                return
-            at = self._all.find(wanted, self._starts[number + 1])
+
+def _words(data: bytes) -> set[bytes]:
+    """The names in a file, and whatever else is written with the same characters."""
+    return set(data.translate(_APART).split())
 
 
 def _encoded(text: str) -> bytes:
