@@ -53,6 +53,7 @@ def diagnose(outcome: Outcome, suggestions: Iterable[Suggestion] = ()) -> Diagno
     facts = dict(_facts(rule, case.lookup))
     related = [Related(place, role, words) for role, place, words in subject.related]
     told = {(id(each.span.source), each.span.start, each.span.end) for each in related}
+    related += _uses(facts, span)
     related += [each for key, each in _causes(facts, span).items() if key not in told]
     inputs = tuple(place for fact in (*facts.values(), *verdict.facts) for place in fact.spans())
     message = rule.message_of(verdict, case.lookup, case.engine, case.releases)
@@ -93,6 +94,13 @@ def _values(facts: Mapping[str, Fact[Any]]) -> dict[str, Any]:
         if (not head or head.endswith("server")) and (tail in SETTINGS or tail in DERIVED):
             found[tail] = fact.value
     return found
+
+
+def _uses(facts: Mapping[str, Fact[Any]], primary: Span) -> list[Related]:
+    """Where what is underlined is used: through an alias, a variable, a ConfigMap."""
+    leaves = (leaf.origin for name, fact in facts.items() for _, leaf in named_leaves(name, fact))
+    uses = (use for origin in leaves if isinstance(origin, Written) and origin.span == primary for use in origin.via)
+    return [Related(place, "use", "used here") for place in dict.fromkeys(uses)]
 
 
 def _causes(facts: Mapping[str, Fact[Any]], primary: Span) -> dict[tuple[int, int, int], Related]:
