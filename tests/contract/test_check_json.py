@@ -126,3 +126,16 @@ def test_nothing_to_check_in_focus_is_four_only_when_asked(project: Any) -> None
     assert project.run("check", "other").status == 0
     assert project.run("check", "--require-input", "other").status == 4
     assert project.run("check", "--require-input").status == 1
+
+
+def test_the_use_of_what_is_written_elsewhere_is_shown(project: Any) -> None:
+    """The characters to edit are underlined, wherever they stand; the alias or variable that took them there is a use."""
+    command = "services:\n  a:\n    image: vllm/vllm-openai:v0.11.0\n    command: [--model, Qwen/Qwen3-32B, --max-model-len, {}]\n"
+    aliased, variable = "x: &long '409600'\n" + command.format("*long"), command.format("'${LONG}'")
+    for files, place, use in (
+        ({"compose.yaml": aliased}, ("compose.yaml", 1), ("compose.yaml", 5)),
+        ({"compose.yaml": variable, ".env": "LONG=409600\n"}, (".env", 1), ("compose.yaml", 4)),
+    ):
+        (finding,) = project.write(files).findings("window-beyond-model")
+        assert (finding["path"], finding["line"]) == place
+        assert [(each["path"], each["line"]) for each in finding["related"] if each["role"] == "use"] == [use]
