@@ -130,7 +130,8 @@ def test_nothing_to_check_in_focus_is_four_only_when_asked(project: Any) -> None
 
 def test_the_use_of_what_is_written_elsewhere_is_shown(project: Any) -> None:
     """The characters to edit are underlined, wherever they stand; the alias or variable that took them there is a use."""
-    command = "services:\n  a:\n    image: vllm/vllm-openai:v0.11.0\n    command: [--model, Qwen/Qwen3-32B, --max-model-len, {}]\n"
+    service = "services:\n  a:\n    image: vllm/vllm-openai:v0.11.0\n"
+    command = service + "    command: [--model, Qwen/Qwen3-32B, --max-model-len, {}]\n"
     aliased, variable = "x: &long '409600'\n" + command.format("*long"), command.format("'${LONG}'")
     for files, place, use in (
         ({"compose.yaml": aliased}, ("compose.yaml", 1), ("compose.yaml", 5)),
