@@ -3,7 +3,8 @@
 Qwen3.5-27B, fp8 cache, one device, vLLM 0.24.0.  A state of 16 heads × 128 keys and 48 × 128 values: convolution 10,240 × 3 × 2 B
 and 786,432 × 4 B in 32 bit = 3,207,168 B.  Attention: 4 KV heads × 2 × 256 × 1 B = 2,048 B a token and layer.  The block is
 raised to 16 × ⌈3,207,168 ÷ (16 × 2,048)⌉ = 1,568 tokens; four groups of 16 layers share blocks of 1,568 × 2,048 × 16 =
-51,380,224 B.  A pool of 95 of them: 4,881,121,280 B.  One request: ⌈131,072 ÷ 1,568⌉ + 3 = 87 blocks; at 32,768 it was 21 + 3 = 24.
+51,380,224 B.  A pool of 95 of them: 4,881,121,280 B.  One request: ⌈131,072 ÷ 1,568⌉ + 3 = 87 blocks;
+at 32,768 it was 21 + 3 = 24.
 """
 
 from __future__ import annotations
