@@ -22,6 +22,9 @@ from kvlint.tree import List, Map, Node, Opaque, Scalar
 from kvlint.units import parse_compose_size
 
 _FILE = regex(r"(?:docker-)?compose(?:[._-][^/]*)?\.ya?ml|.*\.compose\.ya?ml|stack\.ya?ml", re.IGNORECASE)
+_BASE = regex(
+    r"^[._]|(?:^|[-_.])(?:base|common|defaults?|template)(?:[-_.]|$)"
+)  # names of services that only lend their keys
 _PORT = regex(r"(?:(?P<ip>[^:]*|\[[^\]]*\]):)?(?P<host>\d+):(?P<container>\d+)(?:/\w+)?")
 MAX_EXTENDS = 8
 
@@ -45,12 +48,22 @@ class Compose:
         for item in items:
             if isinstance(item.node, Map):
                 file = _File(item, project, _dotenv(directory(item.path), project))
-                for entry in item.node.map("services") or ():
-                    if isinstance(entry.value, Map):
+                services = item.node.map("services") or Map((), item.span)
+                extended = {name for entry in services if (name := _extended(entry.value)) is not None}
+                for entry in services:
+                    base = entry.key.value in extended and _BASE.search(entry.key.value)
+                    if isinstance(entry.value, Map) and not base:
                         yield from _service(file, entry.key, entry.value)
 
 
 CARRIER = Compose()
+
+
+def _extended(service: Node) -> str | None:
+    """The service of this file whose keys another takes."""
+    if not isinstance(service, Map) or "file" in (service.map("extends") or ()):
+        return None
+    return service.string("extends") or service.string("extends", "service")
 
 
 @dataclass(slots=True)

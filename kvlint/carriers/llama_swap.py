@@ -133,14 +133,12 @@ def _unread_keys(node: Map, known: list[str], where: str) -> Iterator[Problem]:
 _ESCAPED = "`$${` is how a template keeps a dollar sign, so that something fills this file in first"
 
 
-def _fragment(root: Map) -> str | None:
-    """Why a macro may be known after all: models alone whose programs are macros are read with others of a `-config-dir`."""
+def _fragment(root: Map) -> bool:
+    """Whether a macro may be known after all: models alone whose programs are macros are read with others of a `-config-dir`."""
     if any(entry.key.value != "models" for entry in root):
-        return None
+        return False
     commands = (entry.value.string("cmd") or "" for entry in root.map("models") or () if isinstance(entry.value, Map))
-    if not any(command.lstrip().startswith("${") for command in commands):
-        return None
-    return "the file has models only, and may be one of several that are read together"
+    return any(command.lstrip().startswith("${") for command in commands)
 
 
 def _limits(key: str) -> bool:
@@ -167,8 +165,8 @@ def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iter
     command = node.get("cmd")
     if isinstance(command, Scalar) and command.text.value:
         expanded, problems = expand(command.text, macros, key.value)
-        doubt = _fragment(about.root) or (_ESCAPED if "$${" in command.value else None)
-        yield from (replace(each, doubt=doubt) for each in problems)
+        doubt = _ESCAPED if "$${" in command.value else None
+        yield from (replace(each, doubt=doubt) for each in problems if not _fragment(about.root))
         for line in launches(_launch(about, expanded, node, macros, key.value)):
             process = Process(site, line)
             yield process

@@ -341,7 +341,10 @@ def kv_dtype(said: Said, keys: Value[Any] | None, values: Value[Any] | None) -> 
 
 
 def _host_cache(said: Said, limit: Value[int] | None) -> Value[int] | None:
-    """Bytes of the host prompt cache; None where it has no limit."""
+    """Bytes of the host prompt cache; None where it has no limit.  Servers of embeddings and rankings keep no prompts."""
+    for mode in (said.value("embedding"), said.value("rerank")):
+        if isinstance(mode, Fact) and mode.value:
+            return Fact(0, mode.origin)
     if isinstance(limit, Unknown):
         return limit
     if limit is not None and options(NAME).at(said.world.releases[-1]).find("--cache-ram") is None:

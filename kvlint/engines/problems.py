@@ -37,7 +37,7 @@ def of_reading(
     """The reading's objections.  `doubt` caps those about flags, whose data may not reach the version."""
     known = options(engine)
     splices = world.process.line.open
-    foreign = version is None and of_another_build(engine, world.process.line)
+    foreign = version is None and (engine in SPARSE or of_another_build(engine, world.process.line))
     for objection in world.reading.problems:
         problem = objection.problem(program, **_details(known, objection, world, version))
         if problem.kind in ("missing-model", "missing-argument", "missing-value") and (splices or world.reading.open):
@@ -61,13 +61,11 @@ def _unheard_of(known: Options, objection: Objection, data: Mapping[str, Any]) -
     """A flag like none that any release has, or a choice that none offers: another build's, as far as anybody can tell."""
     if objection.kind == "unknown-flag":
         return not {"gone", "first", "suggestion", "owners"} & data.keys()
-    return _is_choice(objection)
+    return _is_choice(objection) and not _near(objection)
 
 
 def _gap(known: Options, objection: Objection, data: Mapping[str, Any], version: VersionClaim | None) -> str | None:
-    """Why an objection may not hold: what two releases do not have may have stood between them, or in a build like it."""
-    if version is None and known.engine in SPARSE and _is_choice(objection) and not _near(objection):
-        return "other builds and releases than those of kvlint's data may take more"
+    """Why an objection may not hold between two releases of the data: what neither has may have stood between them."""
     if version is None or version.beyond is not None:
         return None
     found = known.neighbours(version.text)

@@ -164,6 +164,20 @@ def _replaced(span: Span) -> Span | None:
     return span.source.span(span.start, span.start + len(flag)) if len(span.pieces) == 1 else None
 
 
+def merged(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """What is said of one place in the same words for several servers, as a macro's users, is said once."""
+    found: dict[tuple[str, str, Span, str], Diagnostic] = {}
+    for each in findings:
+        key = (each.rule, each.severity, each.span, each.message)
+        first = found.get(key)
+        if first is not None:
+            servers = tuple(dict.fromkeys((*first.servers, *each.servers)))
+            related = tuple(dict.fromkeys((*first.related, *each.related)))
+            each = replace(first, servers=servers, related=related)
+        found[key] = each
+    return list(found.values())
+
+
 def numbered(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Findings in the order of their places, each with its fingerprint: rule, path, server, setting or flag, occurrence."""
     ordered = sorted(findings, key=lambda each: (each.path, each.span.start, each.rule, each.message))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kvlint.diagnostics import Diagnostic, Unchecked
 from kvlint.ruleset import views
-from kvlint.ruleset.diagnose import diagnose, numbered
+from kvlint.ruleset.diagnose import diagnose, merged, numbered
 from kvlint.ruleset.judge import Outcome, Subject, judge
 from kvlint.ruleset.load import Rule
 from kvlint.ruleset.suggest import suggestions
@@ -37,7 +37,7 @@ def run(evaluation: Evaluation, rules: Iterable[Rule]) -> tuple[list[Diagnostic]
                 unchecked.append(result)
     server_rules = by_kind.get("server", [])
     findings = [diagnose(each, suggestions(each, server_rules, evaluation.coefficients)) for each in outcomes]
-    return numbered(findings), unchecked
+    return numbered(merged(findings)), unchecked
 
 
 def _engine(subject: Subject) -> str | None:

@@ -41,7 +41,7 @@ def test_braces_of_another_program_in_quotes() -> None:
 
 def test_a_cache_type_that_only_another_build_may_have() -> None:
     line = "#!/bin/sh\nllama-server -m a.gguf -np 1 -c 4096 -ctk {}\n"
-    assert ("warning", "malformed-value") in found({"a.sh": line.format("zz4")})
+    assert found({"a.sh": line.format("zz4")}) == []
     assert ("error", "malformed-value") in found({"a.sh": line.format("q8")})
 
 
@@ -58,3 +58,43 @@ def test_containers_of_one_pod_at_ports_of_their_own(second: str, expected: list
         + CONTAINER.format("b", "Qwen3-4B", second)
     )
     assert found({"a.yaml": text}) == expected
+
+
+POD = """apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: a}}
+spec:
+  template:
+    spec:
+      containers:
+        - name: a
+          image: ghcr.io/ggml-org/llama.cpp:server-b9093
+          args: [-m, /m/a.gguf, -np, "1", -c, "2048"{}]
+          resources: {{limits: {{memory: 2Gi}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("", ["host-cache-exceeds-memory"]), (", --reranking", []), (", --embeddings", [])]
+)
+def test_prompts_are_kept_for_completions_only(mode: str, expected: list[str]) -> None:
+    assert [rule for _, rule in found({"a.yaml": POD.format(mode)})] == expected
+
+
+def test_a_service_that_only_lends_its_keys() -> None:
+    text = """services:
+  .defaults: {image: "ghcr.io/ggml-org/llama.cpp:server-b9093", command: "-m $$MODEL -c 4096 stray"}
+  a: {extends: .defaults, command: "-m /models/a.gguf -c 4096 -np 1"}
+"""
+    assert [group.id for group in evaluate(memory_project({"compose.yaml": text})).groups] == ["compose.yaml#a"]
+
+
+def test_a_macro_of_several_servers_is_spoken_of_once() -> None:
+    config = """healthCheckTimeout: 60
+macros: {base: "vllm serve --port ${PORT} --no-such-flag-at-all"}
+models:
+  a: {cmd: "${base} Qwen/Qwen3-8B"}
+  b: {cmd: "${base} Qwen/Qwen3-4B"}
+"""
+    (one,) = [each for each in check_files({"config.yaml": config}).findings if each.rule == "unknown-flag"]
+    assert one.servers == ("config.yaml#a", "config.yaml#b")
