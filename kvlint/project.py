@@ -7,6 +7,7 @@ names that the seeds ask for (`search`).  Each file is parsed at most once.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -187,12 +188,13 @@ class Project:
     def search(self, needle: str, among: str = "") -> Iterable[str]:
         """Pass two: files whose bytes hold `needle`, seeds and context alike, each once.
 
-        `among`: only files that hold it too, and hold `needle` as a whole name if it is one.
+        `among`: only files that hold it too; those where `needle` is but a part of a longer name may be left out.
         """
         if not needle:
             return ()
         if self._searched is None:
-            self._searched = _Searched({**self._bytes, **self._context})
+            names = Counter(name for data in self._bytes.values() for name in set(_words(data)))
+            self._searched = _Searched(names, {**self._bytes, **self._context})
         return self._searched.find(_encoded(needle), _encoded(among))
 
     def text(self, path: str) -> Source | None:
@@ -211,34 +213,45 @@ class Project:
         return self._paths
 
 
+FEW = 16  # seeds in which a name may stand and still be rare
 # The bytes of names: what stands between others is apart.
 _NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/-"
 _APART = bytes(byte if byte in _NAME else 32 for byte in range(256))
 
 
 class _Searched:
-    """What pass two looks for, over the bytes of all files."""
+    """What pass two looks for, over the bytes of all files.
 
-    def __init__(self, contents: dict[str, bytes]) -> None:
+    Names that stand in few seeds are many, and asked for one after the other: their places are noted all at once.
+    """
+
+    def __init__(self, seeds: dict[bytes, int], contents: dict[str, bytes]) -> None:
         self._contents = contents
-        self._names: dict[bytes, list[tuple[str, set[bytes]]]] = {}
+        self._rare = {name for name, count in seeds.items() if count <= FEW}
+        self._paths: dict[bytes, list[str]] = {}
+        self._places: dict[bytes, dict[bytes, list[str]]] = {}
 
     def find(self, wanted: bytes, among: bytes) -> Iterable[str]:
         if not among:
             return self._holding(wanted)
-        if wanted.translate(None, _NAME):
-            return [path for path in self._holding(among) if wanted in self._contents[path]]
-        if among not in self._names:
-            self._names[among] = [(path, _words(self._contents[path])) for path in self._holding(among)]
-        return [path for path, names in self._names[among] if wanted in names]
+        if among not in self._paths:
+            self._paths[among] = self._holding(among)
+        if wanted not in self._rare:
+            return [path for path in self._paths[among] if wanted in self._contents[path]]
+        if among not in self._places:
+            places = self._places.setdefault(among, {})
+            for path in self._paths[among]:
+                for name in self._rare.intersection(_words(self._contents[path])):
+                    places.setdefault(name, []).append(path)
+        return self._places[among].get(wanted, ())
 
     def _holding(self, wanted: bytes) -> list[str]:
         return [path for path, data in self._contents.items() if wanted in data]
 
 
-def _words(data: bytes) -> set[bytes]:
+def _words(data: bytes) -> list[bytes]:
     """The names in a file, and whatever else is written with the same characters."""
-    return set(data.translate(_APART).split())
+    return data.translate(_APART).split()
 
 
 def _encoded(text: str) -> bytes:
