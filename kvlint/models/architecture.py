@@ -126,6 +126,11 @@ class Architecture:
     source: str = ""
     memo: dict[Any, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        """Layers that are alike are one object."""
+        known: dict[Layer, Layer] = {}
+        object.__setattr__(self, "layers", tuple([known.setdefault(layer, layer) for layer in self.layers]))
+
     def parts(self, kind: Kind = object) -> Iterator[Any]:
         """All parts of a kind, in layer order."""
         found: tuple[Any, ...] | None = self.memo.get(kind)

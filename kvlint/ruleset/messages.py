@@ -110,6 +110,9 @@ def _placeholder(expression: str, form: str, units: Mapping[str, str]) -> Placeh
     return Placeholder(operand, unit, form)
 
 
+NUMBERS = (int, float, Fraction, Range)
+
+
 def show(value: Any, unit: str, form: str = "", borders: Iterable[Any] = ()) -> str:
     """A value in words.  `borders`: numbers in the value's own unit (bytes, tokens) that rounding may not reach or cross."""
     if value is None:
@@ -118,7 +121,7 @@ def show(value: Any, unit: str, form: str = "", borders: Iterable[Any] = ()) -> 
         return "unknown"
     if isinstance(value, bool):
         return "on" if value else "off"
-    if isinstance(value, int | float | Fraction | Range):
+    if isinstance(value, NUMBERS):
         return _number(value, unit, form, tuple(borders))
     if isinstance(value, str):
         return clean(value)
@@ -139,7 +142,7 @@ def within(compared: Iterable[Compared]) -> str:
 
 
 def _ends(value: Any) -> tuple[Fraction, ...]:
-    if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Range):
+    if isinstance(value, bool) or not isinstance(value, NUMBERS):
         return ()
     return tuple(dict.fromkeys(_fraction(end) for end in (low(value), high(value))))
 

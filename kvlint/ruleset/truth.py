@@ -92,15 +92,14 @@ def origin_of(found: Fact[Any] | Unknown | None) -> Term:
     return Term(found.origin.kind, (found,)) if isinstance(found, Fact) else term_of(found)
 
 
+_KINDS = {bool: "truth value", int: "number", float: "number", Fraction: "number", Range: "number", str: "text"}
+
+
 def _kind(value: Any) -> str:
     """What may be compared with what: true and false are no numbers, and text has no order."""
-    if isinstance(value, bool):
-        return "truth value"
     if isinstance(value, float) and not math.isfinite(value):
         return "number that is not finite"
-    return (
-        "number" if isinstance(value, int | float | Fraction | Range) else "text" if isinstance(value, str) else "list"
-    )
+    return _KINDS.get(type(value)) or next((_KINDS[each] for each in type(value).__mro__ if each in _KINDS), "list")
 
 
 def _misfit(operation: str, *terms: Term) -> Term:
@@ -215,9 +214,9 @@ def settle(seen: list[Verdict], decisive: bool) -> Verdict:
 
 
 def _merge(value: bool | None, likely: bool | None, parts: list[Verdict]) -> Verdict:
-    facts = _distinct(part.facts for part in parts)
-    unknown = _distinct(part.unknown for part in parts)
-    return Verdict(value, likely, facts, unknown, tuple(pair for part in parts for pair in part.compared))
+    facts = _distinct([part.facts for part in parts])
+    unknown = _distinct([part.unknown for part in parts])
+    return Verdict(value, likely, facts, unknown, tuple([pair for part in parts for pair in part.compared]))
 
 
 def _distinct(groups: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:

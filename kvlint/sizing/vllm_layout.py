@@ -70,7 +70,13 @@ def layouts(arch: Architecture, settings: Settings) -> tuple[Layout | Refusal | 
 def layout(arch: Architecture, settings: Settings) -> Layout | Refusal | Unknown:
     """The layout of one server; Unknown where no fact gives it, Refusal where the engine stops whatever the memory."""
     found = layouts(arch, settings)
-    if len(found) == 1 or _same(found):
+    if len(found) == 1:
+        return found[0]
+    key = (_cutting(arch, settings), rules(settings.release))
+    same = arch.memo.get(key)
+    if same is None:
+        same = arch.memo[key] = _same(found)
+    if same:
         return found[0]
     around = " and ".join(neighbours(settings.release))
     return unknown_layout(
@@ -108,8 +114,17 @@ def _counts(each: Rules, layout: Layout) -> tuple[object, ...]:
 
 def _layout(arch: Architecture, settings: Settings, each: Rules) -> Layout | Refusal | Unknown:
     """A layout, cut once for all servers whose settings differ in nothing that cuts it."""
+    alike = _cutting(arch, settings)
+    found = arch.memo.get((alike, each))
+    if found is None:
+        found = arch.memo[alike, each] = _cut(arch, alike, each)
+    return replace(found, settings=settings) if isinstance(found, Layout) else found
+
+
+def _cutting(arch: Architecture, settings: Settings) -> Settings:
+    """The settings without those that cut no layer."""
     lengths = any(isinstance(part, State) for layer in settings.draft for part in layer) or arch.distinct(State)
-    alike = replace(
+    return replace(
         settings,
         release="",
         max_model_len=settings.max_model_len if lengths else 0,
@@ -117,10 +132,6 @@ def _layout(arch: Architecture, settings: Settings, each: Rules) -> Layout | Ref
         async_scheduling=None,
         model_runner="",
     )
-    found = arch.memo.get((alike, each))
-    if found is None:
-        found = arch.memo[alike, each] = _cut(arch, alike, each)
-    return replace(found, settings=settings) if isinstance(found, Layout) else found
 
 
 def _cut(arch: Architecture, settings: Settings, each: Rules) -> Layout | Refusal | Unknown:

@@ -53,6 +53,7 @@ def specs(arch: Architecture, settings: Settings, rules: Rules) -> Specs:
     layers = (*arch.layers, *settings.draft)
     tokens: list[tuple[int, Part, int]] = []
     states: list[tuple[int, State, int]] = []
+    costs: dict[int, tuple[int, ...]] = {}  # by the part, which like layers share
     for index, part in _parts(layers):
         if isinstance(part, State):
             size = state_bytes(part, arch, settings, rules)
@@ -60,10 +61,11 @@ def specs(arch: Architecture, settings: Settings, rules: Rules) -> Specs:
                 return size
             states.append((index, part, size))
         else:
-            cost = token_bytes(part, arch, settings, rules)
+            cost = costs.get(id(part)) or token_bytes(part, arch, settings, rules)
             if not isinstance(cost, tuple):
                 return cost
-            tokens.extend((index, part, size) for size in cost)
+            costs[id(part)] = cost
+            tokens += [(index, part, size) for size in cost]
     if not tokens and states:
         return unknown_layout("a model of recurrent layers alone was not worked out for vLLM")
     block = attention_block(arch, settings, rules)
@@ -79,7 +81,7 @@ def specs(arch: Architecture, settings: Settings, rules: Rules) -> Specs:
 def _parts(layers: tuple[Layer, ...]) -> Iterator[tuple[int, Part]]:
     """Parts in layer order, attention before the state of the same layer; layers that share another's cache left out."""
     for index, layer in enumerate(layers):
-        for part in sorted(layer, key=lambda part: isinstance(part, State)):
+        for part in layer if len(layer) == 1 else sorted(layer, key=lambda part: isinstance(part, State)):
             if not (isinstance(part, Attention) and part.shared):
                 yield index, part
 
