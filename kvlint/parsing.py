@@ -57,12 +57,13 @@ _SHEBANG = regex(r"#!.*?\b(?:nix-shell|(?:ba|da|k|mk|z|a)?sh)\b")
 @lru_cache(maxsize=4096)
 def kind_of(path: str) -> str | None:
     """The format by a file's name; None for a name that no format of ours has.  Files without an ending may be scripts."""
-    if _DROP_IN.fullmatch(path):
+    if path.endswith(".conf") and _DROP_IN.fullmatch(path):
         return "systemd"
     name = path.rpartition("/")[2]
     bare = name
-    for ending in TEMPLATE_ENDINGS:
-        bare = bare.removesuffix(ending)
+    if bare.endswith(TEMPLATE_ENDINGS):
+        for ending in TEMPLATE_ENDINGS:
+            bare = bare.removesuffix(ending)
     stem, dot, extension = bare.rpartition(".")
     if dot and stem and extension.lower() in EXTENSIONS:
         return EXTENSIONS[extension.lower()]

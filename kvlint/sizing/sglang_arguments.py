@@ -52,6 +52,13 @@ class Arguments:
 
 def resolve(arch: Any, settings: Settings, device: Device, rules: Rules) -> Arguments | Outcome:
     """The arguments under one set of rules, or why the engine stops."""
+    found: Arguments | Outcome | None = arch.memo.get((settings, device, rules))
+    if found is None:
+        found = arch.memo[settings, device, rules] = _resolve(arch, settings, device, rules)
+    return found
+
+
+def _resolve(arch: Any, settings: Settings, device: Device, rules: Rules) -> Arguments | Outcome:
     model = read_model(arch, settings, rules)
     if not isinstance(model, Model):
         return model

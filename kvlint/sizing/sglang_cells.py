@@ -54,7 +54,8 @@ def cell_of(size: int) -> Cells:
 def widest(arguments: Arguments) -> Attention | Outcome:
     """The one shape that the engine charges for every layer: that of full layers."""
     model = arguments.model
-    shapes = {(part.kv_heads, part.key_dim, part.value_dim): part for part in model.full or model.sliding}
+    parts = {id(part): part for part in model.full or model.sliding}  # like layers share them
+    shapes = {(part.kv_heads, part.key_dim, part.value_dim): part for part in parts.values()}
     if len(shapes) > 1:
         return unknown("attention layers of different sizes were not worked out")
     return next(iter(shapes.values()))
