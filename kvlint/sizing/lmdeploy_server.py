@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from fractions import Fraction
 from typing import Any, Union
 
 from kvlint.facts import Fact, Unknown, Value, quantity
 from kvlint.models.architecture import Architecture
+from kvlint.records import fields
 from kvlint.sizing import lmdeploy
 from kvlint.sizing.lmdeploy import Settings
 from kvlint.sizing.refusals import start_refusal
