@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from kvlint.formats.shell import Script
 
 MAX_NESTING = 4
+MAX_FRUITLESS = 3  # after so many times with other arguments a script is supposed to start no engine at all
+MAX_FOLLOWED = 2**21  # characters of one script, each time that it is followed
 SCRIPT_ENDINGS = (".sh", ".bash", ".zsh", ".command")
 
 # The text of the script that a word names; None where it names none that is in view.
@@ -25,13 +27,30 @@ def no_scripts(word: Text) -> Text | None:
     return None
 
 
+@dataclass(slots=True)
+class Tally:
+    """How often scripts were followed, and how often that led to no engine: what keeps a run's time within bounds."""
+
+    followed: dict[Span, int] = field(default_factory=dict)
+    fruitless: dict[Span, int] = field(default_factory=dict)
+
+    def allows(self, script: Span) -> bool:
+        walked = self.followed.get(script, 0) * len(script.text)
+        return self.fruitless.get(script, 0) < MAX_FRUITLESS and walked <= MAX_FOLLOWED
+
+    def note(self, script: Span, *, fruitless: bool) -> None:
+        self.followed[script] = self.followed.get(script, 0) + 1
+        if fruitless:
+            self.fruitless[script] = self.fruitless.get(script, 0) + 1
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """Words as a carrier found them.
 
     `entrypoint`: the words are arguments to the image's own entrypoint.  `open`: where unseen words may be spliced in.
     `wrappers`, `container`: what was passed through already.  `following`: the scripts that led here.  `engine`: what kvlint.toml
-    says that the image runs.
+    says that the image runs.  `tally`: how often scripts were followed.
     """
 
     words: tuple[Text, ...]
@@ -49,6 +68,7 @@ class Launch:
     scripts: Scripts = field(default=no_scripts, compare=False)
     following: tuple[Span | None, ...] = ()
     engine: str | None = None
+    tally: Tally = field(default_factory=Tally, compare=False)
 
 
 def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
@@ -162,11 +182,16 @@ def _followed(launch: Launch, line: CommandLine, called: tuple[Text, Text], dept
     from kvlint.formats.shell import commands
 
     name, text = called
+    if text.home is not None and not launch.tally.allows(text.home):
+        return
     script = commands(text, line.env, positional=(name, *_spliced(line, line.words.index(name))))
     inner = _inside(launch, line)
     passed = (*inner.wrappers, Wrapper(engines.basename(name.value), where(name)))
     inner = replace(inner, wrappers=passed, following=(*launch.following, text.home))
-    yield from of_script(script, inner, depth + 1)
+    found = list(of_script(script, inner, depth + 1))
+    if text.home is not None:
+        launch.tally.note(text.home, fruitless=not found and depth + 2 < MAX_NESTING)
+    yield from found
 
 
 def _passed_on(launch: Launch, line: CommandLine, depth: int) -> Iterator[CommandLine]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from kvlint import engines
 from kvlint.carriers.base import directory
-from kvlint.carriers.launch import SCRIPT_ENDINGS, Scripts
+from kvlint.carriers.launch import SCRIPT_ENDINGS, Scripts, Tally
 from kvlint.command import CommandLine, Opening
 from kvlint.files import Unreadable, decode
 from kvlint.formats.shell.text import where
@@ -22,10 +22,14 @@ from kvlint.source import HOLE, Source, Text
 
 @dataclass(slots=True)
 class Files:
-    """The files of a project by the words that name them; `every`: those of formats that nobody here reads as well."""
+    """The files of a project by the words that name them; `every`: those of formats that nobody here reads as well.
+
+    `tally`: how often its scripts were followed.
+    """
 
     project: Project
     every: bool = False
+    tally: Tally = field(default_factory=Tally)
     _by_name: dict[str, list[str]] = field(default_factory=dict)
     _sources: dict[str, Source | None] = field(default_factory=dict)
 

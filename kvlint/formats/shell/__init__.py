@@ -62,6 +62,7 @@ __all__ = [
 _GROWTH = 16
 _LEAST_BUDGET = 1 << 18
 _LEAST_STEPS = 2000
+_MOST_STEPS = 60_000  # a long script whose functions call each other walks the same lines again and again
 _NO_VARIABLES: Mapping[str, Text] = MappingProxyType({})
 
 
@@ -85,7 +86,7 @@ def commands(
         state = State(variables, None)
     else:
         state = State(variables, positional[1:], positional[0] if positional else None)
-    record = Record(Ledger(_GROWTH * len(text.value) + _LEAST_BUDGET), steps=_LEAST_STEPS + len(text.value))
+    record = Record(Ledger(_GROWTH * len(text.value) + _LEAST_BUDGET), steps=_LEAST_STEPS + min(len(text.value), _MOST_STEPS))
     walker = Walker(state, record)
     walker.script(text, Context())
     walker.uncalled()
