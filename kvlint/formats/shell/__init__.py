@@ -86,7 +86,9 @@ def commands(
         state = State(variables, None)
     else:
         state = State(variables, positional[1:], positional[0] if positional else None)
-    record = Record(Ledger(_GROWTH * len(text.value) + _LEAST_BUDGET), steps=_LEAST_STEPS + min(len(text.value), _MOST_STEPS))
+    record = Record(
+        Ledger(_GROWTH * len(text.value) + _LEAST_BUDGET), steps=_LEAST_STEPS + min(len(text.value), _MOST_STEPS)
+    )
     walker = Walker(state, record)
     walker.script(text, Context())
     walker.uncalled()
