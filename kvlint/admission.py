@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
+
+from kvlint.compiled import load
 
 
 @cache
 def _data() -> Mapping[str, Mapping[str, Any]]:
-    path = Path(__file__).parent / "_data" / "admission.json"
-    data: Mapping[str, Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    data: Mapping[str, Mapping[str, Any]] = load("admission.json")
     return data
 
 

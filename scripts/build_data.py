@@ -30,6 +30,7 @@ else:
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from kvlint import compiled  # noqa: E402
 from kvlint.ruleset import conditions, load, messages  # noqa: E402
 from kvlint.ruleset.conditions import ConditionError  # noqa: E402
 from kvlint.ruleset.scopes import Scope  # noqa: E402
@@ -272,7 +273,7 @@ def build() -> dict[str, str]:
 
 
 def stale(texts: Mapping[str, str]) -> list[str]:
-    return [name for name, text in texts.items() if not holds(load.DATA / name, text)]
+    return [name for name, text in texts.items() if not holds(compiled.DIRECTORY / name, text)]
 
 
 def holds(path: Path, text: str) -> bool:
@@ -294,7 +295,7 @@ def main() -> int:
         print("\n".join(f"kvlint/_data/{name} is stale: run scripts/build_data.py" for name in changed))
         return 1 if changed else 0
     for name in changed:
-        (load.DATA / name).write_text(texts[name], encoding="utf-8", newline="\n")
+        (compiled.DIRECTORY / name).write_text(texts[name], encoding="utf-8", newline="\n")
     return 0
 
 

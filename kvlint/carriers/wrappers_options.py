@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from kvlint.command import Opening
+from kvlint.compiled import load
 from kvlint.formats.shell.text import where
 from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Text
 
-_COMPILED = Path(__file__).parents[1] / "_data" / "wrappers.json"
 _NUMBER = regex(r"-\d+")
 _STOPS = frozenset({"--help", "--version"})
 
@@ -67,7 +65,7 @@ class Scan:
 
 @cache
 def _tables() -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(_COMPILED.read_text(encoding="utf-8"))
+    loaded: dict[str, Any] = load("wrappers.json")
     return loaded
 
 

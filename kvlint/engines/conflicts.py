@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 
 from kvlint.command import Pin
+from kvlint.compiled import load
 from kvlint.engines.claims import requirement
 from kvlint.engines.versions import parse
 from kvlint.facts import Written
 from kvlint.source import Text
 from kvlint.subjects import Problem, VersionClaim
 
-_DATA = Path(__file__).parent.parent / "_data" / "conflicts.json"
-
 
 @cache
 def _table() -> tuple[Mapping[str, str], ...]:
-    return tuple(json.loads(_DATA.read_text(encoding="utf-8")))
+    return tuple(load("conflicts.json"))
 
 
 def conflicts(engine: str, release: str, version: VersionClaim | None, pins: tuple[Pin, ...]) -> Iterator[Problem]:

@@ -13,10 +13,10 @@ from kvlint.engines.options import options
 from kvlint.facts import Assumed, Default, Fact, Unknown, Value, Written
 from kvlint.models.architecture import Architecture
 from kvlint.models.lookup import Model, written_id
-from kvlint.sizing.llama_host import host_cache_bytes
-from kvlint.sizing.llama_releases import build_number, semantic_class, semantic_classes
-from kvlint.sizing.llama_settings import Plan, Refusal
-from kvlint.sizing.llama_settings import Settings as Start
+from kvlint.sizing.llama.host import host_cache_bytes
+from kvlint.sizing.llama.releases import build_number, semantic_class, semantic_classes
+from kvlint.sizing.llama.settings import Plan, Refusal
+from kvlint.sizing.llama.settings import Settings as Start
 from kvlint.sizing.server import Sizing
 from kvlint.source import Text
 from kvlint.subjects import Problem
@@ -73,7 +73,7 @@ class LlamaServer:
         return True
 
     def sizing(self) -> type[Sizing]:
-        from kvlint.sizing.llama_server import LlamaSizing
+        from kvlint.sizing.llama.server import LlamaSizing
 
         return LlamaSizing
 
@@ -243,7 +243,7 @@ def start(
     Slots and windows do not need the model's layers: where those are not known they are worked out without, and only the
     length that the model was trained for is taken not to be smaller.
     """
-    from kvlint.sizing import llama_server as sizing
+    from kvlint.sizing.llama import server as sizing
 
     given = {name: value for name, value in wanted.items() if value is not None}
     arch = model.architecture if model is not None else Unknown("model", "no model is named", "name a model")

@@ -45,7 +45,7 @@ class Lmdeploy:
         return None
 
     def semantics(self, release: str) -> Hashable:
-        from kvlint.sizing.lmdeploy import semantic_class
+        from kvlint.sizing.lmdeploy.sizes import semantic_class
 
         return semantic_class(release)
 
@@ -53,7 +53,7 @@ class Lmdeploy:
         return True
 
     def sizing(self) -> type[Sizing]:
-        from kvlint.sizing.lmdeploy_server import LmdeploySizing
+        from kvlint.sizing.lmdeploy.server import LmdeploySizing
 
         return LmdeploySizing
 
@@ -141,7 +141,7 @@ def _policy(value: Any) -> Any:
 
 def _backend(fields: Fields, model: Model | None) -> Value[str]:
     """`--backend pytorch`, else TurboMind where it serves the model's class."""
-    from kvlint.sizing.lmdeploy import rules
+    from kvlint.sizing.lmdeploy.sizes import rules
 
     backend = _or(fields.value("backend"), fields.default("--backend", "turbomind"))
     arch = model.architecture if model is not None else None
@@ -199,8 +199,8 @@ def _dtype(fields: Fields, model: Model | None) -> Value[str] | None:
     "memory_fraction", unit="fraction", formula="cache_max_entry_count, where it is a share", source="lmdeploy.md"
 )
 def share(release: str, **given: Any) -> Fraction | Unknown:
-    from kvlint.sizing import lmdeploy
-    from kvlint.sizing.lmdeploy_server import settings
+    from kvlint.sizing.lmdeploy import sizes as lmdeploy
+    from kvlint.sizing.lmdeploy.server import settings
 
     stated = settings({"release": release, **given})
     meaning = lmdeploy.entry_count_meaning(stated)
@@ -213,7 +213,7 @@ def share(release: str, **given: Any) -> Fraction | Unknown:
 
 
 def _cache(fields: Fields, model: Model | None, stated: Mapping[str, Value[Any]]) -> dict[str, Value[Any] | None]:
-    from kvlint.sizing.lmdeploy import constant
+    from kvlint.sizing.lmdeploy.sizes import constant
 
     policy = stated.get("quant_policy")
     own = stated.get("model_dtype")
@@ -247,7 +247,7 @@ def _window(fields: Fields, positions: Value[int] | None) -> Value[int] | None:
 
 def _width(fields: Fields, found: Mapping[str, Value[Any] | None]) -> Value[int] | None:
     """`--max-batch-size`, by the device where it is not given."""
-    from kvlint.sizing.lmdeploy_server import default_width
+    from kvlint.sizing.lmdeploy.server import default_width
 
     written = _unless_open(fields, "max_batch_size")
     if written is not None:

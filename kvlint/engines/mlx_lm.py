@@ -16,7 +16,7 @@ from kvlint.sizing.server import Sizing
 from kvlint.subjects import Problem
 
 if TYPE_CHECKING:
-    from kvlint.sizing.mlx_releases import Meaning
+    from kvlint.sizing.mlx.releases import Meaning
 
 SERVER = "mlx_lm.server"
 
@@ -53,7 +53,7 @@ class MlxLm:
         return None
 
     def semantics(self, release: str) -> Hashable:
-        from kvlint.sizing.mlx import meaning
+        from kvlint.sizing.mlx.server import meaning
 
         return meaning(release)
 
@@ -61,12 +61,12 @@ class MlxLm:
         return True
 
     def sizing(self) -> type[Sizing]:
-        from kvlint.sizing.mlx import MlxSizing
+        from kvlint.sizing.mlx.server import MlxSizing
 
         return MlxSizing
 
     def settings(self, world: World) -> Settings:
-        from kvlint.sizing.mlx import meaning
+        from kvlint.sizing.mlx.server import meaning
 
         fields, rules = Fields(world), meaning(world.release)
         values: dict[str, Value[Any] | None] = {"release": Fact(world.release, Default("mlx-lm", world.releases, ""))}
@@ -136,7 +136,7 @@ def _ignored_limit(fields: Fields, rules: Meaning, model: Model | None) -> Itera
             return
     arch = model.architecture if model is not None else None
     if isinstance(arch, Fact):
-        from kvlint.sizing.mlx_caches import unmergeable_caches
+        from kvlint.sizing.mlx.caches import unmergeable_caches
 
         classes = unmergeable_caches.plain(arch.value, fields.world.release)
         if isinstance(classes, tuple) and classes:

@@ -15,8 +15,8 @@ from kvlint.facts import Assumed, Default, Fact, Range, Unknown, Value, Written
 from kvlint.models.architecture import Architecture
 from kvlint.models.lookup import Model, written_id
 from kvlint.patterns import regex
-from kvlint.sizing import ollama as memory
-from kvlint.sizing.llama_settings import Refusal
+from kvlint.sizing.llama.settings import Refusal
+from kvlint.sizing.ollama import sizes as memory
 from kvlint.sizing.server import Sizing
 from kvlint.source import Text
 from kvlint.subjects import Problem
@@ -80,7 +80,7 @@ class Ollama:
         return True
 
     def sizing(self) -> type[Sizing]:
-        from kvlint.sizing.ollama_server import OllamaSizing
+        from kvlint.sizing.ollama.server import OllamaSizing
 
         return OllamaSizing
 
@@ -243,8 +243,8 @@ def _sized(
     world: World, model: Model | None, releases: Fact[Any], wanted: dict[str, Any], trained: Value[int] | None
 ) -> dict[str, Value[Any] | None]:
     """The plan of a load, the slots and the window; the last two need no model."""
-    from kvlint.sizing import llama_server as shapes
-    from kvlint.sizing import ollama_server as sizing
+    from kvlint.sizing.llama import server as shapes
+    from kvlint.sizing.ollama import server as sizing
 
     contexts: dict[str, Value[Any]] = {name: wanted[name] for name in CONTEXTS if name in wanted}
     if isinstance(trained, Fact):
@@ -284,7 +284,7 @@ def _stated(contexts: dict[str, Value[Any]]) -> Value[int] | None:
 
 def _plan(arch: Value[Architecture], releases: Fact[Any], wanted: dict[str, Any]) -> Value[Any]:
     """The plan of a load; of a model that is not known only what no model of any shape escapes."""
-    from kvlint.sizing import ollama_server as sizing
+    from kvlint.sizing.ollama import server as sizing
 
     found = sizing.start(architecture=arch, releases=releases, **wanted)
     if isinstance(found, Fact):
@@ -369,7 +369,7 @@ def _host_cache(world: World, limit: Value[int] | None, releases: tuple[memory.R
     if runner == "own":
         return None
     if limit is None:
-        from kvlint.sizing.llama_releases import rule
+        from kvlint.sizing.llama.releases import rule
 
         found = rule("cache_ram", int(memory.data()["between"]["to"]))
         return Fact(found * MIB, Default(NAME, world.releases, "LLAMA_ARG_CACHE_RAM"))

@@ -5,17 +5,16 @@ Releases are the ones whose parsers were read, oldest first.  A set of releases 
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from kvlint.compiled import DIRECTORY, load
 from kvlint.engines.versions import Place, place
 from kvlint.records import dataclass
 
-DATA = Path(__file__).resolve().parents[1] / "_data/engines"
+DATA = DIRECTORY / "engines"
 ENGINES = ("vllm", "mlx-lm", "vllm-mlx", "sglang", "llama-server", "tgi", "lmdeploy", "trtllm", "ollama")
 
 
@@ -366,7 +365,7 @@ def options(engine: str) -> Options:
     """The options of an engine by its name in the contract.  Raises KeyError for a name that is none."""
     if engine not in ENGINES:
         raise KeyError(engine)
-    return Options(json.loads((DATA / f"{engine}.json").read_text(encoding="utf-8")))
+    return Options(load(f"engines/{engine}.json"))
 
 
 def closest(word: str, names: Iterable[str], count: int = 3, farthest: int = 3) -> Iterator[str]:

@@ -14,7 +14,7 @@ from kvlint.engines.sglang_given import given, place, share
 from kvlint.facts import Assumed, Default, Fact, Unknown, Value, quantity
 from kvlint.models.lookup import Model, written_id
 from kvlint.sizing.server import Sizing
-from kvlint.sizing.sglang_settings import Settings as Start
+from kvlint.sizing.sglang.settings import Settings as Start
 from kvlint.source import Text
 from kvlint.subjects import Problem
 from kvlint.units import GIB
@@ -48,7 +48,7 @@ class Sglang:
         return None
 
     def semantics(self, release: str) -> Hashable:
-        from kvlint.sizing.sglang import semantic_class
+        from kvlint.sizing.sglang.sizes import semantic_class
 
         return semantic_class(release)
 
@@ -56,7 +56,7 @@ class Sglang:
         return True
 
     def sizing(self) -> type[Sizing]:
-        from kvlint.sizing.sglang_server import SglangSizing
+        from kvlint.sizing.sglang.server import SglangSizing
 
         return SglangSizing
 
@@ -186,7 +186,7 @@ def _overridden(fields: Fields) -> bool:
 
 
 def _window(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
-    from kvlint.sizing.sglang_server import model_window, window_checked
+    from kvlint.sizing.sglang.server import model_window, window_checked
 
     release: Fact[str] = Fact(fields.world.release, Default(NAME, fields.world.releases, ""))
     arch: Value[Any] = model.architecture if model else Unknown("model", "no model is named", "name the model")
@@ -221,7 +221,7 @@ def _memory(
     fields: Fields, model: Model | None, values: Mapping[str, Value[Any] | None]
 ) -> dict[str, Value[Any] | None]:
     """Bytes free on a device before the weights are loaded and after."""
-    from kvlint.sizing import sglang_server as sizing
+    from kvlint.sizing.sglang import server as sizing
 
     hardware = fields.world.hardware
     before = hardware.get("free")
@@ -246,7 +246,7 @@ def _started(
     fields: Fields, model: Model | None, values: Mapping[str, Value[Any] | None]
 ) -> dict[str, Value[Any] | None]:
     """The start of one rank, and the settings that follow from it."""
-    from kvlint.sizing import sglang_server as sizing
+    from kvlint.sizing.sglang import server as sizing
 
     stated = given(fields, model)
     arch: Value[Any] = (

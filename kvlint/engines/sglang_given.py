@@ -154,7 +154,7 @@ def _first(fields: Fields, dests: tuple[str, ...], convert: Convert | None = Non
 
 def place(fields: Fields, before: Value[Any], after: Value[Any]) -> dict[str, Value[Any]]:
     """The device, and what is free of it before and after the weights are loaded."""
-    from kvlint.sizing.sglang_server import Memory
+    from kvlint.sizing.sglang.server import Memory
 
     found = _device(fields)
     measured = fields.world.hardware.get("available_kv")

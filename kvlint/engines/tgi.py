@@ -56,7 +56,7 @@ class Tgi:
         return Program(LAUNCHER, line.args, line.program.span) if basename(line.program.value) == LAUNCHER else None
 
     def semantics(self, release: str) -> Hashable:
-        from kvlint.sizing.tgi import semantic_class
+        from kvlint.sizing.tgi.sizes import semantic_class
 
         return semantic_class(release)
 
@@ -64,7 +64,7 @@ class Tgi:
         return True
 
     def sizing(self) -> type[Sizing]:
-        from kvlint.sizing.tgi_server import TgiSizing
+        from kvlint.sizing.tgi.server import TgiSizing
 
         return TgiSizing
 
@@ -271,7 +271,7 @@ def _shards(said: Said) -> Value[int]:
 
 def _attention(said: Said, model: Model | None) -> Value[str]:
     """ATTENTION, else by the release, the head size and the device (launcher/src/main.rs, resolve_attention)."""
-    from kvlint.sizing.tgi import rules
+    from kvlint.sizing.tgi.sizes import rules
 
     written = said.variable("ATTENTION")
     if written is not None:
@@ -293,7 +293,7 @@ def _attention(said: Said, model: Model | None) -> Value[str]:
 
 
 def _prefix_caching(said: Said, model: Model | None) -> Value[bool] | None:
-    from kvlint.sizing.tgi import rules
+    from kvlint.sizing.tgi.sizes import rules
 
     if {each.attention for each in rules(said.world.release)} == {"paged"}:
         return None  # there is none yet
@@ -312,7 +312,7 @@ def _prefix_caching(said: Said, model: Model | None) -> Value[bool] | None:
 
 def _limits(said: Said, model: Model | None, found: dict[str, Value[Any] | None]) -> dict[str, Value[Any] | None]:
     """The stated limits, and what the launcher makes of those that are not."""
-    from kvlint.sizing import tgi_server as sizing
+    from kvlint.sizing.tgi import server as sizing
 
     release = found["release"]
     assert release is not None
@@ -347,8 +347,8 @@ def _limits(said: Said, model: Model | None, found: dict[str, Value[Any] | None]
 
 def _window(said: Said, stated: dict[str, Value[Any]], length: Value[int] | None) -> Value[Any]:
     """Prompt and answer of one request; unset, what the release makes of model and pool."""
-    from kvlint.sizing import tgi_server as sizing
-    from kvlint.sizing.tgi import Limits
+    from kvlint.sizing.tgi import server as sizing
+    from kvlint.sizing.tgi.sizes import Limits
 
     written = stated.get("max_total_tokens")
     if written is not None:

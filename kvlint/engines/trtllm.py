@@ -49,7 +49,7 @@ class Trtllm:
         return False
 
     def sizing(self) -> type[Sizing]:
-        from kvlint.sizing.trtllm_server import TrtllmSizing
+        from kvlint.sizing.trtllm.server import TrtllmSizing
 
         return TrtllmSizing
 
@@ -180,7 +180,7 @@ def width(max_batch_size: int, data_parallel: int) -> int:
 
 
 def _limits(told: Told, found: Mapping[str, Value[Any] | None]) -> dict[str, Value[Any] | None]:
-    from kvlint.sizing.trtllm import constant
+    from kvlint.sizing.trtllm.sizes import constant
 
     batch = _or(told.value("max_batch_size", int), told.default("--max_batch_size", constant("max_batch_size")))
     ranks = found["data_parallel"]
@@ -201,7 +201,7 @@ def _share(value: Any) -> Fraction:
 
 def _cache(told: Told, model: Model | None, found: Mapping[str, Value[Any] | None]) -> dict[str, Value[Any] | None]:
     """Type, share and bounds of the cache, and the fields of the memory model's settings."""
-    from kvlint.sizing.trtllm import constant
+    from kvlint.sizing.trtllm.sizes import constant
 
     share = _fraction(told)
     block = told.file("kv_cache_config.tokens_per_block", int)
@@ -239,7 +239,7 @@ def _cache(told: Told, model: Model | None, found: Mapping[str, Value[Any] | Non
 
 def _fraction(told: Told) -> Value[Fraction]:
     """The share of free memory: a `kv_cache_config` in the file replaces the command line's, unset keys and all."""
-    from kvlint.sizing.trtllm import constant
+    from kvlint.sizing.trtllm.sizes import constant
 
     default = told.default("--free_gpu_memory_fraction", Fraction(constant("fraction_percent"), 100))
     line = told.fields.written("free_gpu_memory_fraction", _share)

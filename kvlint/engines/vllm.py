@@ -48,17 +48,17 @@ class Vllm:
         return None
 
     def semantics(self, release: str) -> Hashable:
-        from kvlint.sizing.vllm import semantic_class
+        from kvlint.sizing.vllm.sizes import semantic_class
 
         return semantic_class(release)
 
     def settled(self, release: str) -> bool:
-        from kvlint.sizing.vllm import semantic_class
+        from kvlint.sizing.vllm.sizes import semantic_class
 
         return len(semantic_class(release)) == 1
 
     def sizing(self) -> type[Sizing]:
-        from kvlint.sizing.vllm_server import VllmSizing
+        from kvlint.sizing.vllm.server import VllmSizing
 
         return VllmSizing
 
@@ -266,14 +266,14 @@ def _plain(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
 
 @quantity("model_window", unit="tokens", formula="smallest stated length, scaled by rope", source="kv-formulas 12")
 def model_window(architecture: Any, release: str) -> int | Unknown:
-    from kvlint.sizing.vllm import derived_max_model_len
+    from kvlint.sizing.vllm.sizes import derived_max_model_len
 
     return derived_max_model_len(architecture, release)
 
 
 @quantity("window", unit="tokens", formula="the model's own length", source="kv-formulas 12")
 def default_window(architecture: Any, release: str) -> int | Unknown:
-    from kvlint.sizing.vllm import default_max_model_len
+    from kvlint.sizing.vllm.sizes import default_max_model_len
 
     return default_max_model_len(architecture, release)
 
@@ -315,7 +315,7 @@ def default_width(**inputs: Any) -> int | Unknown:
 
 
 def _defaults(inputs: Mapping[str, Any], which: int) -> int | Unknown:
-    from kvlint.sizing.vllm import default_batch
+    from kvlint.sizing.vllm.sizes import default_batch
 
     pair = default_batch(**inputs)
     return pair if isinstance(pair, Unknown) else pair[which]
@@ -370,7 +370,7 @@ def _batch_inputs(
 
 def _overheads(fields: Fields, values: Mapping[str, Value[Any] | None]) -> Value[Any]:
     """What else takes device memory in the profiling run: activations, context, and graphs where they are in the budget."""
-    from kvlint.sizing.vllm import activation_bytes, graphs_in_budget
+    from kvlint.sizing.vllm.sizes import activation_bytes, graphs_in_budget
 
     eager = values.get("enforce_eager")
     graphs = graphs_in_budget(

@@ -92,7 +92,7 @@ def _last_attention(arch: Architecture) -> tuple[Layer, ...]:
 
 def gdn_prefill(fields: Fields, model: Model | None) -> Value[Any] | None:
     """Who prefills Gated DeltaNet layers: the flag, else the device decides."""
-    from kvlint.sizing.vllm_defaults import gdn_prefill_backend
+    from kvlint.sizing.vllm.defaults import gdn_prefill_backend
 
     written = fields.written("gdn_prefill_backend")
     if written is not None or model is None or not isinstance(model.architecture, Fact):
@@ -165,7 +165,7 @@ def cache_types(fields: Fields, model: Model | None) -> dict[str, Value[Any] | N
 
 def _of_checkpoint(fields: Fields, auto: Fact[Any], model: Model, entry: Entry) -> Value[Any]:
     """What a ModelOpt checkpoint makes of `auto`, in the releases that ask it."""
-    from kvlint.sizing.vllm_releases import rules
+    from kvlint.sizing.vllm.releases import rules
 
     follows = {each.checkpoint_kv for each in rules(fields.world.release)}
     if not entry.own and True in follows and MODELOPT.search(model.id):

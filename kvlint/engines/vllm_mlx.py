@@ -13,8 +13,8 @@ from kvlint.engines.base import Program, Settings, World
 from kvlint.engines.fields import Fields, exact
 from kvlint.facts import Default, Fact, Unknown, Value, quantity
 from kvlint.models.lookup import written_id
-from kvlint.sizing import vllm_mlx as memory
 from kvlint.sizing.server import Sizing
+from kvlint.sizing.vllm_mlx import sizes as memory
 from kvlint.subjects import Problem
 
 NAME = "vllm-mlx"
@@ -61,7 +61,7 @@ class VllmMlx:
         return True
 
     def sizing(self) -> type[Sizing]:
-        from kvlint.sizing.vllm_mlx_server import VllmMlxSizing
+        from kvlint.sizing.vllm_mlx.server import VllmMlxSizing
 
         return VllmMlxSizing
 

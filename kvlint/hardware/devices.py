@@ -5,20 +5,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from kvlint.compiled import load
 from kvlint.facts import Range
 from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.units import GIB, MIB
 
-_DATA = Path(__file__).parent.parent / "_data" / "devices.json"
 _MIG = regex(r"(?P<base>.+?)-MIG-(?P<profile>[0-9]g\.[0-9]+gb)(?:\.me)?(?:-SHARED)?", re.IGNORECASE)
 
 
@@ -51,7 +49,7 @@ class Instance:
 @cache
 def _load() -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
     """Products by name, and the rows of products and of instances."""
-    data = json.loads(_DATA.read_text(encoding="utf-8"))
+    data = load("devices.json")
     names: dict[str, tuple[str, ...]] = {}
     for row in data["devices"]:
         for name in {spelled.lower() for spelled in (*row["names"], row["product"])}:

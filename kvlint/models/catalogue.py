@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from kvlint.compiled import DIRECTORY, load
 from kvlint.facts import Range, Unknown
 from kvlint.models.architecture import Architecture, UnknownArchitecture
 from kvlint.models.config import NESTED, POSITIONS, positions, text_config
@@ -33,7 +34,7 @@ LABELS = {
 # Names that say that a weight has eight bits; that all of them do is not certain, embeddings often have sixteen.
 EIGHT_BITS = regex(r"(?i)(?:^|[-_.])(?:fp8|float8|int8|w8a8|w8a16|8bit)(?:[-_.]|$)")
 
-COMPILED = Path(__file__).parent.parent / "_data" / "models-catalogue.tsv"
+COMPILED = DIRECTORY / "models-catalogue.tsv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def other_names(key: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1)
 def repositories() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(COMPILED.with_name("models-repositories.json").read_bytes())
+    found: dict[str, Any] = load("models-repositories.json")
     return found
 
 

@@ -5,19 +5,16 @@ A new family is one function that turns `Fields` into a `Shape`, and one table i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from kvlint.compiled import load
 from kvlint.models import families_attention as attention
 from kvlint.models import families_latent as latent
 from kvlint.models import families_state as state
 from kvlint.models.families_fields import Fields, Shape
 from kvlint.records import dataclass, field
-
-COMPILED = Path(__file__).parent.parent / "_data" / "models-families.json"
 
 READERS: dict[str, Callable[[Fields], Shape]] = {
     "attention": attention.attention,
@@ -60,7 +57,7 @@ PLAIN = Family("attention", source="fields that describe plain attention and not
 
 @lru_cache(maxsize=1)
 def compiled() -> Mapping[str, Any]:
-    data: Mapping[str, Any] = json.loads(COMPILED.read_bytes())
+    data: Mapping[str, Any] = load("models-families.json")
     return data
 
 

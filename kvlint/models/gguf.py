@@ -6,12 +6,11 @@ loaders of build b11434.  Values are taken as a JSON rendering of the metadata h
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NoReturn
 
+from kvlint.compiled import load
 from kvlint.models.architecture import (
     Architecture,
     Attention,
@@ -25,12 +24,11 @@ from kvlint.models.architecture import (
 from kvlint.records import dataclass
 
 MOST_LAYERS = 4096
-_DATA = Path(__file__).resolve().parents[1] / "_data/llama_memory.json"
 
 
 @cache
 def _tables() -> Mapping[str, Any]:
-    loaded: dict[str, Any] = json.loads(_DATA.read_text(encoding="utf-8"))["gguf"]
+    loaded: dict[str, Any] = load("llama_memory.json")["gguf"]
     return loaded
 
 

@@ -6,12 +6,11 @@ Expressions and templates are compiled when a rule is first judged.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any
 
+from kvlint import compiled
 from kvlint.diagnostics import rank
 from kvlint.facts import Assumed, Default
 from kvlint.records import dataclass
@@ -21,7 +20,6 @@ from kvlint.ruleset.messages import Message
 from kvlint.ruleset.scopes import Scope, speaks_to
 from kvlint.ruleset.truth import Verdict
 
-DATA = Path(__file__).parents[1] / "_data"
 UNDECIDED = "error?warning"
 
 
@@ -191,7 +189,7 @@ def rules() -> Mapping[str, Rule]:
 @lru_cache(maxsize=1)
 def pages() -> Mapping[str, Page]:
     """Every rule's page by the rule's name."""
-    return {name: _page(row) for name, row in _read("rule_pages.json").items()}
+    return {name: _page(row) for name, row in compiled.load("rule_pages.json").items()}
 
 
 @cache
@@ -213,11 +211,7 @@ def assemble(prefixes: Mapping[str, str], units: Mapping[str, Mapping[str, str]]
 
 @lru_cache(maxsize=1)
 def _compiled() -> Any:
-    return _read("rules.json")
-
-
-def _read(name: str) -> Any:
-    return json.loads((DATA / name).read_text(encoding="utf-8"))
+    return compiled.load("rules.json")
 
 
 @cache

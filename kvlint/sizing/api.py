@@ -8,8 +8,9 @@ from typing import Any
 
 from kvlint.models.architecture import Architecture, UnknownArchitecture
 from kvlint.models.config import architecture as read_config
-from kvlint.sizing import kv_mlx, kv_transformers
+from kvlint.sizing import kv_transformers
 from kvlint.sizing.kv import ELEMENT_BYTES
+from kvlint.sizing.mlx import kv as kv_mlx
 
 GGUF_KEY = "general.architecture"
 ENGINES = ("transformers", "mlx-lm", "vllm", "llama-server", "sglang")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from kvlint.compiled import load
 from kvlint.models.architecture import (
     Architecture,
     Attention,
@@ -21,13 +20,11 @@ from kvlint.models.architecture import (
 )
 from kvlint.sizing.kv import ELEMENT_BYTES
 
-COMPILED = Path(__file__).parent.parent / "_data" / "models-transformers.json"
-
 
 @lru_cache(maxsize=1)
 def facts() -> Mapping[str, Any]:
     """data/models/transformers.toml, compiled: what single classes of the library do otherwise."""
-    data: Mapping[str, Any] = json.loads(COMPILED.read_bytes())
+    data: Mapping[str, Any] = load("models-transformers.json")
     return data
 
 

@@ -34,7 +34,7 @@ def mlx_shape(
     architecture: Architecture, release: str, dtype: str, bits: int | None = None, group: int = 64
 ) -> SlotShape:
     """As that release of mlx-lm keeps the layers, without its steps of 256.  Raises `UnknownArchitecture`."""
-    from kvlint.sizing import kv_mlx
+    from kvlint.sizing.mlx import kv as kv_mlx
 
     element = _element(dtype)
     layout = kv_mlx.Layout(architecture, kv_mlx.release(release), element, bits, group)

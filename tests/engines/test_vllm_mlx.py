@@ -10,7 +10,7 @@ import pytest
 from kvlint.engines.options import Option, options
 from kvlint.facts import Fact, Unknown
 from kvlint.pipeline import evaluate, memory_project
-from kvlint.sizing.vllm_mlx import data
+from kvlint.sizing.vllm_mlx.sizes import data
 from kvlint.subjects import Server
 
 BATCHING = (*data()["flags"]["batching"], *data()["flags"]["batching_read_in_part"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvlint.pipeline import check_files
-from kvlint.sizing.vllm_memory import activation_bytes
+from kvlint.sizing.vllm.memory import activation_bytes
 
 MODEL = """apiVersion: kubeai.org/v1
 kind: Model

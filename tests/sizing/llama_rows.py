@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from kvlint.sizing.llama import Settings
+from kvlint.sizing.llama.sizes import Settings
 
 OBSERVED = Path(__file__).resolve().parents[2] / "../shared/observed"
 MEASURED = OBSERVED / "llama-server-measured.jsonl"

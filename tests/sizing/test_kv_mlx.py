@@ -10,8 +10,8 @@ import pytest
 
 from kvlint.models.architecture import UnknownArchitecture
 from kvlint.models.config import architecture
-from kvlint.sizing import kv_mlx
-from kvlint.sizing.kv_mlx import cache_bytes, chunked_length, grown_length, rotating_length
+from kvlint.sizing.mlx import kv as kv_mlx
+from kvlint.sizing.mlx.kv import cache_bytes, chunked_length, grown_length, rotating_length
 
 OBSERVED = Path(__file__).resolve().parents[2] / "../shared" / "observed" / "mlx-lm.jsonl"
 PLAIN = {

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from kvlint.facts import Range, Unknown
 from kvlint.models.architecture import Architecture, Attention, Latent, State, UnknownArchitecture
-from kvlint.sizing.llama import Plan, Refusal, Settings, cache_bytes, plan
-from kvlint.sizing.llama_host import (
+from kvlint.sizing.llama.host import (
     checkpoint_bytes,
     checkpoints_bytes,
     host_cache_bytes,
     slot_state_bytes,
     storable,
 )
-from kvlint.sizing.llama_releases import build_number, semantic_class, semantic_classes
+from kvlint.sizing.llama.releases import build_number, semantic_class, semantic_classes
+from kvlint.sizing.llama.sizes import Plan, Refusal, Settings, cache_bytes, plan
 
 MIB = 1 << 20
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from llama_rows import LOGGED, metadata, rows, settings
 
-from kvlint.sizing.llama import Plan, Settings, plan
-from kvlint.sizing.llama_releases import build_number
+from kvlint.sizing.llama.releases import build_number
+from kvlint.sizing.llama.sizes import Plan, Settings, plan
 
 pytestmark = pytest.mark.skipif(not LOGGED.is_file(), reason="the observed starts are not here")
 

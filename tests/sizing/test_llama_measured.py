@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from llama_rows import MEASURED, model, rows, settings
 
-from kvlint.sizing.llama import Plan, Refusal, plan
+from kvlint.sizing.llama.sizes import Plan, Refusal, plan
 
 pytestmark = pytest.mark.skipif(not MEASURED.is_file(), reason="the observed starts are not here")
 

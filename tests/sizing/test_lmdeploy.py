@@ -12,7 +12,7 @@ import pytest
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture
 from kvlint.models.config import architecture
-from kvlint.sizing import lmdeploy
+from kvlint.sizing.lmdeploy import sizes as lmdeploy
 from kvlint.sizing.spans import Refusal
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kvlint.facts import Range, Unknown
-from kvlint.sizing.llama import Plan, Refusal
-from kvlint.sizing.ollama import (
+from kvlint.sizing.llama.sizes import Plan, Refusal
+from kvlint.sizing.ollama.sizes import (
     Release,
     Settings,
     boolean,

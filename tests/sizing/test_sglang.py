@@ -13,8 +13,8 @@ import pytest
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture, UnknownArchitecture
 from kvlint.models.config import architecture
-from kvlint.sizing import sglang
-from kvlint.sizing.sglang_releases import rules
+from kvlint.sizing.sglang import sizes as sglang
+from kvlint.sizing.sglang.releases import rules
 
 ROOT = Path(__file__).resolve().parents[2]
 GIB = 1 << 30

@@ -16,7 +16,7 @@ import pytest
 
 from kvlint.models.architecture import Architecture
 from kvlint.models.config import architecture
-from kvlint.sizing import sglang
+from kvlint.sizing.sglang import sizes as sglang
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared"
 ROWS = SHARED / "observed/sglang-pool.jsonl"

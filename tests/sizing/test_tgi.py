@@ -12,8 +12,8 @@ import pytest
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture
 from kvlint.models.config import architecture
-from kvlint.sizing import tgi
 from kvlint.sizing.spans import Refusal
+from kvlint.sizing.tgi import sizes as tgi
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared"
 LOGS = SHARED / "observed/tgi.jsonl"

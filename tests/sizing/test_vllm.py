@@ -20,7 +20,7 @@ from kvlint.models.architecture import (
     State,
     UnknownArchitecture,
 )
-from kvlint.sizing import vllm
+from kvlint.sizing.vllm import sizes as vllm
 
 GIB = 1 << 30
 

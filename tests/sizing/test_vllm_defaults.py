@@ -6,8 +6,8 @@ import pytest
 
 from kvlint.facts import Assumed, Fact, Range, Unknown
 from kvlint.models.architecture import Architecture, Attention
-from kvlint.sizing import vllm
-from kvlint.sizing.vllm_memory import requested_bytes
+from kvlint.sizing.vllm import sizes as vllm
+from kvlint.sizing.vllm.memory import requested_bytes
 
 GIB = 1 << 30
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kvlint.facts import Unknown
-from kvlint.sizing.vllm_mlx import (
+from kvlint.sizing.vllm_mlx.sizes import (
     Dropped,
     PrefixCache,
     Settings,

@@ -15,7 +15,7 @@ import pytest
 
 from kvlint.models.architecture import Architecture, Attention, Layer
 from kvlint.models.config import architecture
-from kvlint.sizing import vllm
+from kvlint.sizing.vllm import sizes as vllm
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared"
 ROWS = SHARED / "observed/vllm-allocator.jsonl"
