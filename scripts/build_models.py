@@ -222,12 +222,21 @@ def with_numbers(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value}
 
 
+def forget_count(rows: dict[str, dict[str, Any]], model: str) -> None:
+    """Where a file has less than a byte for each weight that the hub counts, its count bounds no layout of that name."""
+    for row in rows.values():
+        if row["confidence"] == "same shape" and row["id"].split("/")[-1] == model.split("/")[-1]:
+            row.pop("hub_parameters", None)
+
+
 def add_file(rows: dict[str, dict[str, Any]], shapes: dict[str, Architecture], file: dict[str, Any]) -> None:
     """The exact size of a repository's files; its shape where the name without its suffix and the sizes agree with one model."""
     row = rows.setdefault(
         file["id"].lower(), {"id": file["id"], "source": file["source"], "confidence": "weights only"}
     )
     row["label"] = file["quantization"]
+    if not file["quantization"] and file["weight_bytes"] < row.get("hub_parameters", 0):
+        forget_count(rows, file["id"])
     if not file["rounded"]:
         row["file_bytes"] = file["weight_bytes"]
         row["file_source"] = file["source"]

@@ -33,6 +33,13 @@ LABELS = {
 
 # Names that say that a weight has eight bits; that all of them do is not certain, embeddings often have sixteen.
 EIGHT_BITS = regex(r"(?i)(?:^|[-_.])(?:fp8|float8|int8|w8a8|w8a16|8bit)(?:[-_.]|$)")
+SIXTEEN_BITS = regex(r"(?i)(?:^|[-_.])(?:bf16|fp16|f16|bfloat16|float16)(?:[-_.]|$)")
+
+# Names that say that a weight has fewer bits, or leave it to the file.
+FEWER_BITS = regex(
+    r"(?i)(?:^|[-_./])(?:(?:u?int|nf|(?:mx|nv)?fp|i?q)[1-7](?![0-9])|w[1-7]a|[1-7](?:\.[0-9]+)?[-_]?(?:bit|bpw)"
+    r"|(?:awq|gptq|bnb|exl[23]|gguf|hqq|aqlm|quip|auto-?round)(?![a-z0-9]))"
+)
 
 COMPILED = DIRECTORY / "models-catalogue.tsv"
 
@@ -44,7 +51,7 @@ class Entry:
     `confidence`: real config.json, transcribed, transformers default, same shape, scraped, weights only, given.
     `parameters`: exact count of the served model; `hub_parameters`: the hub's own count (drafts, vision, packed words included).
     `file_bytes`: exact size of the repository's weights.  `own`: dtype and quantization are of this repository itself; an alias
-    borrows shape and context from `like` and states neither.
+    borrows shape and context from `like` and states neither.  `like_layout`: how `like` is quantized, which a copy may keep.
     """
 
     id: str
@@ -61,6 +68,7 @@ class Entry:
     like: str | None = None
     own: bool = True
     label: str | None = None
+    like_layout: Quantization | None = None
 
     @property
     def kv_cache_dtype(self) -> str | None:
@@ -78,9 +86,10 @@ class Entry:
         return self.borrowed_bytes(self.architecture)
 
     def borrowed_bytes(self, shape: Architecture) -> Range | Unknown:
-        """What a count borrowed with the shape bounds: a labelled layout, or 8 to 16 bits where the hub counts every weight.
+        """What a count borrowed with the shape bounds: a labelled layout, or 8 to 16 bits where nothing speaks for fewer.
 
-        Layouts below 8 bits pack several weights into a stored word, so that the hub counts fewer than the model has.
+        Layouts below 8 bits pack several weights into a stored word, so that the hub counts fewer than the model has; some
+        of its counts are of unpacked weights all the same, so a name with fewer bits is believed.
         """
         labelled = LABELS.get(self.label or "")
         if labelled and self.parameters:
@@ -88,13 +97,27 @@ class Entry:
             return Range(found, found, found) if isinstance(found, int) else found
         if (
             self.label
+            or FEWER_BITS.search(self.id)
             or not self.parameters
             or not self.hub_parameters
             or self.hub_parameters * 50 < self.parameters * 49
         ):
             return Unknown("model.weights", f"only the shape of {self.id} is known", "set weights in [[model]]")
-        nominal = self.parameters if EIGHT_BITS.search(self.id) else 2 * self.parameters
-        return Range(self.parameters, nominal, 2 * self.parameters)
+        eight = EIGHT_BITS.search(self.id)
+        low, nominal = self.parameters, self.parameters if eight else 2 * self.parameters
+        if self.like_layout is not None:
+            found = weight_bytes(self.parameters, shape, self.like_layout)
+            least = found.low if isinstance(found, Range) else found
+            middle = found.nominal if isinstance(found, Range) else found
+            if isinstance(least, int) and isinstance(middle, int):
+                low = min(low, least)
+                nominal = nominal if eight or SIXTEEN_BITS.search(self.id) else max(low, middle)
+        return Range(low, nominal, 2 * self.parameters)
+
+
+def says_bits(name: str) -> bool:
+    """Whether a name says how its weights were stored anew, unlike that of a model published in its only layout."""
+    return any(pattern.search(name) is not None for pattern in (FEWER_BITS, EIGHT_BITS, SIXTEEN_BITS))
 
 
 def find(model_id: str) -> Entry | None:
@@ -157,6 +180,7 @@ def entry(key: str) -> Entry | None:
         like=like,
         own=own,
         label=row.get("label"),
+        like_layout=quantization(root, text) if like and not says_bits(like) else None,
     )
 
 

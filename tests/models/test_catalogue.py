@@ -56,6 +56,58 @@ def test_an_alias_that_the_hub_counts_in_full_has_8_to_16_bits() -> None:
     assert entry.weight_bytes() == Range(34_388_917_248, 68_777_834_496, 68_777_834_496)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mlx-community/Qwen3-8B-4bit",
+        "unsloth/Llama-3.2-3B-Instruct-bnb-4bit",
+        "unsloth/Qwen3-30B-A3B-GGUF",
+        "moonshotai/Kimi-K2-Thinking",
+    ],
+)
+def test_a_full_count_bounds_no_packed_layout(name: str) -> None:
+    """The hub counts these in full, and their names or the size of a file say that they take a quarter of 16 bits."""
+    entry = find(name)
+    assert entry is not None
+    assert isinstance(entry.weight_bytes(), Unknown)
+
+
+@pytest.mark.parametrize(
+    ("name", "few"),
+    [
+        *(("a/b-4B", False), ("a/b-8bit", False), ("a/Phi-3.5-mini", False), ("a/b-FP8-dynamic", False)),
+        *(("a/b-quantized.w8a8", False), ("a/b-1_5", False), ("a/b-Int8", False), ("a/b-E4B-it", False)),
+        *(("a/b-4bit-DWQ", True), ("a/b-quantized.w4a16", True), ("a/b-GPTQ", True), ("a/b-NVFP4", True)),
+        *(("a/b-Q4_K_M", True), ("a/b-4.65bpw", True), ("a/b-mixed_3_6bit", True), ("a/b-MXFP4_MOE", True)),
+        *(("a/b-AWQ", True), ("a/b-INT4-AutoRound", True), ("a/b-6-bit", True)),
+    ],
+)
+def test_names_with_fewer_than_eight_bits(name: str, few: bool) -> None:
+    assert bool(catalogue.FEWER_BITS.search(name)) is few
+
+
+def test_a_copy_may_keep_the_layout_of_its_model() -> None:
+    """gpt-oss-20b has 4.25 bits for each weight of an expert: its copy may be as small, whoever counts it in full."""
+    model, copy, wide = map(find, ("openai/gpt-oss-20b", "unsloth/gpt-oss-20b", "unsloth/gpt-oss-20b-BF16"))
+    assert model is not None
+    assert copy is not None
+    assert wide is not None
+    smaller, found, widened = model.weight_bytes(), copy.weight_bytes(), wide.weight_bytes()
+    assert isinstance(smaller, Range)
+    assert isinstance(found, Range)
+    assert isinstance(widened, Range)
+    assert (found.low, found.nominal) == (smaller.low, smaller.nominal)
+    assert (found.high, widened.nominal) == (2 * 20_914_757_184, 2 * 20_914_757_184)
+
+
+def test_a_layout_that_the_name_of_the_like_model_states_is_not_its_copies() -> None:
+    """70,553,706,496 weights of 16 bits, though the shape is that of a repository with FP8 weights."""
+    entry = find("NousResearch/Hermes-3-Llama-3.1-70B")
+    assert entry is not None
+    assert entry.like == "nvidia/Llama-3.1-70B-Instruct-FP8"
+    assert entry.weight_bytes() == Range(70_553_706_496, 141_107_412_992, 141_107_412_992)
+
+
 def test_a_scraped_shape_only_where_it_is_plain() -> None:
     assert find("facebook/opt-125m") is None
     entry = find("EleutherAI/pythia-160m")
