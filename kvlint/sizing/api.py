@@ -76,7 +76,7 @@ def cache_type(arch: Architecture, kv_dtype: str | None) -> str:
 def engine_bytes(module: str) -> Callable[..., int]:
     """The engine's own function, loaded when it is asked for."""
     try:
-        found: Callable[..., int] = import_module(f"kvlint.sizing.{module}").cache_bytes
+        found: Callable[..., int] = import_module(f"kvlint.sizing.{module}.sizes").cache_bytes
     except ModuleNotFoundError as error:
         raise ValueError(f"caches of this engine cannot be sized: {error}") from error
     return found
