@@ -62,8 +62,8 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "engine": ("match",),
     "model": ("id",),
     "derived": ("at",),
-    "ignore": ("rule",),
-    "per_file_ignore": ("match", "rules"),
+    "ignore": ("at",),
+    "per_file_ignore": ("match",),
     "floor": ("match",),
 }
 COEFFICIENT: dict[str, str] = {

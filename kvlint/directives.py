@@ -181,12 +181,14 @@ def parse(comment: Comment) -> Directive:
     place: dict[str, Any] = {"span": comment.span, "line": comment.span.line, "own_line": comment.own_line}
     if found := _IGNORE.match(body):
         rules = tuple(name.strip() for name in found["rules"].split(",") if name.strip())
-        return Directive("ignore", **place, rules=rules, until=_until(found["rest"]), reason=_reason(found["rest"]))
+        kind = "ignore" if rules and _dated(found["rest"]) else "unknown"
+        return Directive(kind, **place, rules=rules, until=_until(found["rest"]), reason=_reason(found["rest"]))
     if found := _DERIVED.match(body):
         relation = "<=" if found["relation"] else "=="
         return Directive("derived", **place, relation=relation, quantity=found["quantity"], server=found["server"])
     if found := _PIN.match(body):
-        return Directive("pin", **place, until=_until(found["rest"]), reason=_reason(found["rest"]))
+        kind = "pin" if _dated(found["rest"]) else "unknown"
+        return Directive(kind, **place, until=_until(found["rest"]), reason=_reason(found["rest"]))
     settings = {each["name"]: (each["value"], _inner(comment, match, each)) for each in _SETTING.finditer(body)}
     if settings and match:
         return Directive("settings", **place, settings=settings)
@@ -196,6 +198,11 @@ def parse(comment: Comment) -> Directive:
 def _inner(comment: Comment, body: re.Match[str] | None, setting: re.Match[str]) -> Span:
     start = comment.span.start + (body.start("body") if body else 0)
     return comment.span.source.span(start + setting.start("value"), start + setting.end("value"))
+
+
+def _dated(text: str) -> bool:
+    """Whether what stands as a date is one: what is meant to end would last for ever otherwise."""
+    return _UNTIL.search(text) is None or _until(text) is not None
 
 
 def _until(text: str) -> datetime.date | None:

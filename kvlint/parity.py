@@ -80,6 +80,9 @@ def claims(evaluation: Evaluation) -> tuple[list[Claim], list[Problem]]:
     for table in evaluation.project.config.all("derived"):
         made = _of_table(table, evaluation)
         (found if isinstance(made, Claim) else problems).append(made)  # type: ignore[arg-type]
+    for table in evaluation.project.config.all("parity"):
+        if len(_addresses(table)) < 2:
+            problems.append(_misplaced(table.span, "equal or at_most lists two addresses or more"))
     return found, problems
 
 
@@ -219,9 +222,12 @@ def number(member: Found) -> Any:
     return value
 
 
+def _addresses(table: Any) -> tuple[str, ...]:
+    return table.get("equal") or table.get("at_most") or ()
+
+
 def parity_sets(evaluation: Evaluation) -> Iterator[ParitySet]:
     for table in evaluation.project.config.all("parity"):
         relation = "equal" if "equal" in table else "at_most"
-        addresses = table.get("equal") or table.get("at_most") or ()
-        members = tuple(resolve(address, evaluation) for address in addresses)
+        members = tuple(resolve(address, evaluation) for address in _addresses(table))
         yield ParitySet(table.get("name") or "parity", relation, members, table.span)

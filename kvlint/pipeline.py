@@ -109,11 +109,12 @@ def report(evaluation: Evaluation, options: Options) -> Report:
     project = evaluation.project
     rules = _rated(suppress.selected(project.config, options.select, options.ignore), project.config.severity)
     findings, every = _judged(evaluation, rules)
-    findings, suppressed, known = suppress.apply(evaluation, findings)
-    findings += lint(evaluation, known, rules)
     unchecked = list(dict.fromkeys(every))
     if options.strict_facts:
         findings += numbered(_strict(unchecked, evaluation))
+    findings, suppressed, known = suppress.apply(evaluation, findings)
+    suppress.spare(known, unchecked)
+    findings += lint(evaluation, known, rules)
     if options.baseline is not None:
         findings, accepted = options.baseline.apply(findings, {rule.name for rule in rules})
         suppressed += accepted

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kvlint.config import Config, ConfigError
-from kvlint.diagnostics import Diagnostic
+from kvlint.diagnostics import Diagnostic, Unchecked
 from kvlint.globs import matches_path, matches_server
 from kvlint.records import dataclass, field
 from kvlint.ruleset.load import Rule, rules
@@ -48,9 +48,12 @@ def nearest_rule(name: str, known: Iterable[str]) -> str | None:
 
 @dataclass(eq=False, slots=True)
 class Suppression:
-    """One rule name of an `ignore`, in a comment or in kvlint.toml; `lines` are what a comment covers in its file."""
+    """One rule name of an `ignore`, in a comment or in kvlint.toml; `lines` are what a comment covers in its file.
 
-    rule: str
+    `rule`: None where kvlint.toml names none, which means each.
+    """
+
+    rule: str | None
     span: Span
     until: datetime.date | None = None
     lines: tuple[int, int] | None = None
@@ -62,13 +65,19 @@ class Suppression:
         return self.until is not None and self.until < datetime.date.today()
 
     def covers(self, finding: Diagnostic) -> bool:
-        if finding.rule != self.rule:
+        if self.rule not in (None, finding.rule):
             return False
         if self.lines is not None:
             first, last = self.lines
             places = (span for span in finding.spans() if span.source is self.span.source)
             return any(span.line <= last and span.end_line >= first for span in places)
         return self.at is None or _addressed(self.at, finding)
+
+    def concerns(self, rule: str, path: str) -> bool:
+        """Whether it may hide what a rule says of a file."""
+        if self.rule not in (None, rule):
+            return False
+        return matches_path(self.at.partition("#")[0], path) if self.at is not None else self.span.path == path
 
 
 def _addressed(at: str, finding: Diagnostic) -> bool:
@@ -92,9 +101,21 @@ def apply(evaluation: Evaluation, findings: list[Diagnostic]) -> tuple[list[Diag
     return kept, len(findings) - len(kept), known
 
 
+def spare(known: Iterable[Suppression], unchecked: Iterable[Unchecked]) -> None:
+    """Whether a suppression still hides something is not known where its rule could not be checked in that file."""
+    doubtful = {(each.rule, path) for each in unchecked for path in _paths(each)}
+    for suppression in known:
+        suppression.used = suppression.used or any(suppression.concerns(*each) for each in doubtful)
+
+
+def _paths(unchecked: Unchecked) -> set[str]:
+    server = {unchecked.server.partition("#")[0]} if unchecked.server is not None else set()
+    return server | ({unchecked.span.path} if unchecked.span is not None else set())
+
+
 def _per_file(config: Config, finding: Diagnostic) -> bool:
     return any(
-        finding.rule in table.get("rules") and matches_path(table.get("match"), finding.path)
+        ("rules" not in table or finding.rule in table.get("rules")) and matches_path(table.get("match"), finding.path)
         for table in config.all("per_file_ignore")
     )
 

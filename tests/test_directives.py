@@ -259,3 +259,20 @@ def test_a_comment_of_several_lines_covers_what_is_below_its_end() -> None:
     comment = "/* kvlint: ignore[malformed-value]\n       long story */"
     text = f'{{\n  a = [ "vllm" "serve" "m"\n    {comment}\n    "--max-model-len=abc" ];\n}}\n'
     assert texts(report({"a.nix": text}), "malformed-value") == []
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "ignore[malformed-value] until=2027-13-01 soon",
+        "ignore[malformed-value] until=soon",
+        "ignore[] for now",
+        "pin until=2027-02-30",
+    ],
+)
+def test_a_comment_that_would_hide_for_ever_or_nothing_is_told(comment: str) -> None:
+    """A date that is none never comes, and no rule is none."""
+    script = f"#!/bin/sh\nexec uvx --from vllm==0.11.0 vllm serve m --max-model-len abc # kvlint: {comment}\n"
+    found = pipeline.check_files({"serve.sh": script})
+    rules = [finding.rule for finding in found.findings if finding.rule != "unpinned-revision"]
+    assert sorted(rules) == ["malformed-value", "misplaced-directive"]

@@ -191,18 +191,20 @@ def suppressions(evaluation: Evaluation, known: Iterable[Suppression], active: s
 
     names = set(rules())
     for each in known:
-        exists = each.rule in names
+        exists = each.rule is None or each.rule in names
+        judged = names <= active if each.rule is None else each.rule in active
         facts: dict[str, Any] = {
-            "rule": views.stated(each.rule, each.span),
             "known": views.stated(exists, each.span),
-            "used": views.stated(each.used or each.rule not in active, each.span),
+            "used": views.stated(each.used or not judged, each.span),
             "expired": views.stated(each.expired, each.span),
         }
         if each.until is not None:
             facts["until"] = views.stated(each.until.isoformat(), each.span)
-        if not exists and (suggestion := nearest_rule(each.rule, names)):
+        if each.rule is not None:
+            facts["rule"] = views.stated(each.rule, each.span)
+        if not exists and each.rule and (suggestion := nearest_rule(each.rule, names)):
             facts["suggestion"] = views.stated(suggestion, each.span)
-        yield views.plain("suppression", facts, each.span, evaluation.coefficients.get, identity=each.rule)
+        yield views.plain("suppression", facts, each.span, evaluation.coefficients.get, identity=each.rule or "")
 
 
 def fronts(evaluation: Evaluation) -> dict[str, list[Admission]]:

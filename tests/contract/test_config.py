@@ -221,6 +221,41 @@ def test_what_is_ignored(project: Any, table: str, left: set[str]) -> None:
     assert found["summary"]["suppressed"] == (0 if "cold-prompt-cache" in left else 1)
 
 
+@pytest.mark.parametrize("table", ['[[ignore]]\nat = "chat.sh"\n', '[[per_file_ignore]]\nmatch = "*.sh"\n'])
+def test_what_names_no_rule_means_each(project: Any, table: str) -> None:
+    """Every key but `match`, `id` and `at` is optional."""
+    found = project.write({**COLD, "kvlint.toml": MAC + table}).check()
+    assert (found["findings"], found["summary"]["suppressed"]) == ([], 2)
+
+
+def test_an_ignore_of_no_rule_that_hides_nothing_is_told(project: Any) -> None:
+    found = project.write({**COLD, "kvlint.toml": MAC + '[[ignore]]\nat = "other.sh"\n'}).findings()
+    told = [each["message"] for each in found if each["rule"] == "unused-suppression"]
+    assert told == ["no rule finds anything here"]
+
+
+@pytest.mark.parametrize("needed", ['[[ignore]]\nrule = "cold-prompt-cache"\n', '[[derived]]\nis = "x of y"\n'])
+def test_an_address_is_needed(project: Any, needed: str) -> None:
+    result = project.write({**COLD, "kvlint.toml": needed}).run("check")
+    assert (result.status, "needs at" in result.err) == (2, True)
+
+
+@pytest.mark.parametrize("table", ['[[parity]]\nname = "x"\n', '[[parity]]\nequal = ["chat.sh#chat:window"]\n'])
+def test_a_set_that_compares_nothing_is_told(project: Any, table: str) -> None:
+    found = project.write({**COLD, "kvlint.toml": table}).findings("misplaced-directive")
+    assert [(each["path"], "two addresses" in each["message"]) for each in found] == [("kvlint.toml", True)]
+
+
+def test_whether_a_suppression_hides_what_could_not_be_checked_is_not_known(project: Any) -> None:
+    served = chat("window=40000 streams=2").replace(MLX_MODEL, "acme/private-7b")
+    comment = "# kvlint: ignore[cold-prompt-cache] small prompts\n"
+    project.write({"chat.sh": served.replace("# kvlint", comment + "# kvlint", 1), "kvlint.toml": MAC})
+    assert project.findings("unused-suppression") == []
+    assert any(each["rule"] == "cold-prompt-cache" for each in project.check()["unchecked"])
+    strict = project.check("--strict-facts", "--select", "cold-prompt-cache,lint")
+    assert (strict["findings"], strict["summary"]["suppressed"]) == ([], 1)
+
+
 def test_a_floor_is_kept_for_diff_alone(project: Any) -> None:
     floor = '[[floor]]\nmatch = "**"\nmin_warm_slots = 2\nmin_concurrency = 4\n'
     assert rules(project.write({"chat.sh": CHAT, "kvlint.toml": MAC + floor}).check()) >= {"window-unbounded"}
