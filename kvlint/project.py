@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kvlint.config import Config, ConfigError, holds_table, load
+from kvlint.contents import Contents
 from kvlint.diagnostics import NotUnderstood
 from kvlint.files import Disk, Files, Unreadable, decode
 from kvlint.globs import matches_path
@@ -108,9 +109,9 @@ class Project:
     not_understood: list[NotUnderstood] = field(default_factory=list)
     unreadable: list[Problem] = field(default_factory=list)
     marked: set[str] = field(default_factory=set)  # files with a `kvlint:` comment
-    _context: dict[str, bytes] = field(default_factory=dict, repr=False)
+    _contents: Contents = field(default_factory=Contents, repr=False)
+    _seeds: frozenset[str] = field(default=frozenset(), repr=False)
     _parsed: dict[str, Parsed | None] = field(default_factory=dict, repr=False)
-    _bytes: dict[str, bytes] = field(default_factory=dict, repr=False)
     _searched: _Searched | None = field(default=None, repr=False)
     _paths: frozenset[str] = field(default=frozenset(), repr=False)
 
@@ -126,14 +127,22 @@ class Project:
             except Unreadable as error:
                 self.refuse(path, str(error))
                 continue
-            self.read += 1
-            if b"kvlint:" in data:
-                self.marked.add(path)
-            if path in self.given or names_serving(data) or any(matches_path(each, path) for each in named):
-                self.seeds.append(path)
-                self._bytes[path] = data
-            else:
-                self._context[path] = data if len(data) <= KEPT_BYTES else b""
+            self._contents.add(path, data if len(data) <= KEPT_BYTES or self._matters(path, data) else b"")
+        self.read = len(self._contents)
+        self.marked = set(self._contents.holding(b"kvlint:"))
+        hinted = self._contents.holding_any(_HINTS)
+        self.seeds = [
+            path
+            for path in self._contents
+            if path in self.given
+            or (path in hinted and names_serving(self._contents.get(path)))
+            or any(matches_path(each, path) for each in named)
+        ]
+        self._seeds = frozenset(self.seeds)
+
+    def _matters(self, path: str, data: bytes) -> bool:
+        """Whether a long file is read: one that nothing leads to is looked at when a name does."""
+        return path in self.given or b"kvlint:" in data or names_serving(data)
 
     def refuse(self, path: str, message: str, line: int = 1) -> None:
         self.not_understood.append(NotUnderstood(path, line, message))
@@ -145,15 +154,14 @@ class Project:
         return self._parsed[path]
 
     def _parse(self, path: str) -> Parsed | None:
-        data = self._bytes.get(path) or self._context.get(path)
         try:
-            text = decode(data or self.files.read(path))
+            text = decode(self._contents.get(path) or self.files.read(path))
         except Unreadable as error:
             if self.files.exists(path) or path in self.given:
                 self.refuse(path, str(error))
             return None
         parsed = parse(Source(path, text))
-        if parsed is not None and path in self._bytes:
+        if parsed is not None and path in self._seeds:
             self._note_unreadable(path, parsed)
         return parsed
 
@@ -193,8 +201,8 @@ class Project:
         if not needle:
             return ()
         if self._searched is None:
-            names = Counter(name for data in self._bytes.values() for name in set(_words(data)))
-            self._searched = _Searched(names, {**self._bytes, **self._context})
+            names = Counter(name for path in self.seeds for name in set(_words(self._contents.get(path))))
+            self._searched = _Searched(names, self._contents)
         return self._searched.find(_encoded(needle), _encoded(among))
 
     def text(self, path: str) -> Source | None:
@@ -208,8 +216,8 @@ class Project:
 
     @property
     def all_paths(self) -> frozenset[str]:
-        if len(self._paths) != len(self._bytes) + len(self._context):
-            self._paths = frozenset(self._bytes.keys() | self._context.keys())
+        if len(self._paths) != len(self._contents):
+            self._paths = frozenset(self._contents)
         return self._paths
 
 
@@ -225,7 +233,7 @@ class _Searched:
     Names that stand in few seeds are many, and asked for one after the other: their places are noted all at once.
     """
 
-    def __init__(self, seeds: dict[bytes, int], contents: dict[str, bytes]) -> None:
+    def __init__(self, seeds: dict[bytes, int], contents: Contents) -> None:
         self._contents = contents
         self._rare = {name for name, count in seeds.items() if count <= FEW}
         self._paths: dict[bytes, list[str]] = {}
@@ -233,20 +241,17 @@ class _Searched:
 
     def find(self, wanted: bytes, among: bytes) -> Iterable[str]:
         if not among:
-            return self._holding(wanted)
+            return self._contents.holding(wanted)
         if among not in self._paths:
-            self._paths[among] = self._holding(among)
+            self._paths[among] = self._contents.holding(among)
         if wanted not in self._rare:
-            return [path for path in self._paths[among] if wanted in self._contents[path]]
+            return [path for path in self._paths[among] if wanted in self._contents.get(path)]
         if among not in self._places:
             places = self._places.setdefault(among, {})
             for path in self._paths[among]:
-                for name in self._rare.intersection(_words(self._contents[path])):
+                for name in self._rare.intersection(_words(self._contents.get(path))):
                     places.setdefault(name, []).append(path)
         return self._places[among].get(wanted, ())
-
-    def _holding(self, wanted: bytes) -> list[str]:
-        return [path for path, data in self._contents.items() if wanted in data]
 
 
 def _words(data: bytes) -> list[bytes]:

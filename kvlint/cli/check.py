@@ -210,10 +210,10 @@ def _fixed(project: Project, options: Options) -> Report:
 
 
 def _settle_baseline(report: Report, options: Options, request: Request) -> None:
-    from kvlint import baseline
-
     if options.baseline is None:
         if request.baseline is not None:
+            from kvlint import baseline
+
             count = baseline.adopt(Path(request.baseline), report)
             click.echo(f"kvlint: {request.baseline}: {count} findings accepted", err=True)
         return

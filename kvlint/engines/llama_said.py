@@ -36,6 +36,9 @@ class Said:
         self.world = world
         self.fields = Fields(world)
         self.problems: list[Problem] = []
+        heard = options(NAME).environment
+        variables = any(name in heard or name.replace(NEGATIVE, PREFIX, 1) in heard for name in world.env)
+        self._flags_only = not (self.fields.open or world.process.line.env_open or variables)
         self._table = options(NAME).at(world.releases[-1])
 
     def value(self, *dests: str, convert: Convert | None = None) -> Value[Any] | None:
@@ -44,6 +47,8 @@ class Said:
             found = self.fields.written(dest, convert)
             if found is not None:
                 return found
+        if self._flags_only:
+            return None
         for dest in dests:
             found = self._variable(dest, convert)
             if found is not None:

@@ -7,7 +7,6 @@ Besides terminals, logs have readers: a runner takes a line that starts with `::
 from __future__ import annotations
 
 import json
-import unicodedata
 from typing import Any
 
 from kvlint.patterns import regex
@@ -39,6 +38,8 @@ def width(text: str) -> int:
     """Columns of a terminal: two for wide characters, none for marks that combine."""
     if text.isascii():
         return len(text)
+    import unicodedata  # a large table that few reports need
+
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 

@@ -31,6 +31,8 @@ ORDER: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_HOLDS = {**ORDER, "==": operator.eq, "!=": operator.ne}
+_NUMBERS = frozenset((int, Fraction))
 
 
 class Term(NamedTuple):
@@ -74,7 +76,7 @@ class Verdict(NamedTuple):
 
 def exact(value: Any) -> Any:
     """Decimals as they are written: 0.9 is 9/10, never the binary number beside it."""
-    return _decimal(value) if isinstance(value, float) and math.isfinite(value) else value
+    return _decimal(value) if type(value) is float and math.isfinite(value) else value
 
 
 @lru_cache(maxsize=1024)
@@ -137,6 +139,9 @@ def presence(term: Term, absent: bool) -> Verdict:
 
 
 def compare(a: Term, sign: str, b: Term) -> Verdict:
+    if type(a.value) in _NUMBERS and type(b.value) in _NUMBERS:  # most comparisons: nothing is in doubt
+        holds = _HOLDS[sign](a.value, b.value)
+        return Verdict(holds, holds, a.facts + b.facts, (), (Compared(a.value, sign, b.value),))
     missing = _missing(a, b)
     if missing:
         return missing
