@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Union
 
 from kvlint import engines
 from kvlint.command import CommandLine, Opening, Pin, Wrapper
@@ -15,33 +16,13 @@ if TYPE_CHECKING:
     from kvlint.formats.shell import Script
 
 MAX_NESTING = 4
-MAX_FRUITLESS = 3  # after so many times with other arguments a script is supposed to start no engine at all
-MAX_FOLLOWED = 2**21  # characters of one script, each time that it is followed
 SCRIPT_ENDINGS = (".sh", ".bash", ".zsh", ".command")
+# The text of the script that a word names, given the words that it is run with; None where that starts no engine in view.
+Scripts = Callable[[Text, Iterable[Text]], Union[Text, None]]
 
-# The text of the script that a word names; None where it names none that is in view.
-Scripts = Callable[[Text], "Text | None"]
 
-
-def no_scripts(word: Text) -> Text | None:
+def no_scripts(word: Text, given: Iterable[Text] = ()) -> Text | None:
     return None
-
-
-@dataclass(slots=True)
-class Tally:
-    """How often scripts were followed, and how often that led to no engine: what keeps a run's time within bounds."""
-
-    followed: dict[Span, int] = field(default_factory=dict)
-    fruitless: dict[Span, int] = field(default_factory=dict)
-
-    def allows(self, script: Span) -> bool:
-        walked = self.followed.get(script, 0) * len(script.text)
-        return self.fruitless.get(script, 0) < MAX_FRUITLESS and walked <= MAX_FOLLOWED
-
-    def note(self, script: Span, *, fruitless: bool) -> None:
-        self.followed[script] = self.followed.get(script, 0) + 1
-        if fruitless:
-            self.fruitless[script] = self.fruitless.get(script, 0) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +31,7 @@ class Launch:
 
     `entrypoint`: the words are arguments to the image's own entrypoint.  `open`: where unseen words may be spliced in.
     `wrappers`, `container`: what was passed through already.  `following`: the scripts that led here.  `engine`: what kvlint.toml
-    says that the image runs.  `tally`: how often scripts were followed.
+    says that the image runs.
     """
 
     words: tuple[Text, ...]
@@ -68,7 +49,6 @@ class Launch:
     scripts: Scripts = field(default=no_scripts, compare=False)
     following: tuple[Span | None, ...] = ()
     engine: str | None = None
-    tally: Tally = field(default_factory=Tally, compare=False)
 
 
 def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
@@ -173,7 +153,7 @@ def _called(launch: Launch, line: CommandLine) -> tuple[Text, Text] | None:
 
     shell = invocation(line.words)
     name = shell.file if shell is not None else line.program
-    text = launch.scripts(name) if name is not None else None
+    text = launch.scripts(name, chain(line.args, line.env.values())) if name is not None else None
     return (name, text) if name is not None and text is not None and text.home not in launch.following else None
 
 
@@ -182,16 +162,11 @@ def _followed(launch: Launch, line: CommandLine, called: tuple[Text, Text], dept
     from kvlint.formats.shell import commands
 
     name, text = called
-    if text.home is not None and not launch.tally.allows(text.home):
-        return
     script = commands(text, line.env, positional=(name, *_spliced(line, line.words.index(name))))
     inner = _inside(launch, line)
     passed = (*inner.wrappers, Wrapper(engines.basename(name.value), where(name)))
     inner = replace(inner, wrappers=passed, following=(*launch.following, text.home))
-    found = list(of_script(script, inner, depth + 1))
-    if text.home is not None:
-        launch.tally.note(text.home, fruitless=not found and depth + 2 < MAX_NESTING)
-    yield from found
+    yield from of_script(script, inner, depth + 1)
 
 
 def _passed_on(launch: Launch, line: CommandLine, depth: int) -> Iterator[CommandLine]:

@@ -52,7 +52,7 @@ class File:
     def writer(self, name: str) -> Writer:
         return Writer(self.source, name, self.unit, self.files)
 
-    def script(self, word: Text) -> Text | None:
+    def script(self, word: Text, given: Iterable[Text] = ()) -> Text | None:
         """The text of a script that the file writes, or that stands beside it, and that a word names."""
         for piece in word.pieces:
             found = self.scripts.get(piece.span)
@@ -61,11 +61,11 @@ class File:
                 return spread(found.text, self)
             beside = _PATH.fullmatch(piece.span.text)
             if beside is not None and not piece.literal:
-                return self.beside(beside["path"], piece.span)
-        return self.files.scripts(self.path)(word)
+                return self.beside(beside["path"], piece.span, given)
+        return self.files.scripts(self.path)(word, given)
 
-    def beside(self, path: str, place: Span) -> Text | None:
-        return self.files.scripts(self.path)(Text.at(path, place))
+    def beside(self, path: str, place: Span, given: Iterable[Text] = ()) -> Text | None:
+        return self.files.scripts(self.path)(Text.at(path, place), given)
 
     def store(self, place: Span) -> str | None:
         """A path for what an interpolation puts into the store, where that is a script in view."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kvlint.carriers.arguments import declared, started, told
@@ -128,9 +128,9 @@ def _scripts(pod: Pod, cluster: Cluster) -> Scripts:
 
     in_files = Files(cluster.project).scripts(pod.item.path)
 
-    def script(word: Text) -> Text | None:
+    def script(word: Text, given: Iterable[Text] = ()) -> Text | None:
         found = mounted(pod, word.value, cluster) if word.value.endswith(SCRIPT_ENDINGS) else None
-        return found if found is not None else in_files(word)
+        return found if found is not None else in_files(word, given)
 
     return script
 

@@ -7,31 +7,35 @@ path as agrees, and only where one file agrees best.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from kvlint import engines
 from kvlint.carriers.base import directory
-from kvlint.carriers.launch import SCRIPT_ENDINGS, Scripts, Tally
+from kvlint.carriers.launch import SCRIPT_ENDINGS, Scripts
 from kvlint.command import CommandLine, Opening
 from kvlint.files import Unreadable, decode
 from kvlint.formats.shell.text import where
-from kvlint.project import Project
+from kvlint.parsing import kind_of
+from kvlint.patterns import regex
+from kvlint.project import Project, names_serving
 from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Source, Text
+
+MAX_FOLLOWED = 2**21  # characters of one script, over all times that it is followed
+_WORD = regex(r"[\w.-]+")
+_COMPOSED = regex(r"[$}]\w*[\"']?\}?\.(?:sh|bash|zsh|command)\b")  # `./$1.sh`, `"${name}".sh`
 
 
 @dataclass(slots=True)
 class Files:
-    """The files of a project by the words that name them; `every`: those of formats that nobody here reads as well.
-
-    `tally`: how often its scripts were followed.
-    """
+    """The files of a project by the words that name them; `every`: those of formats that nobody here reads as well."""
 
     project: Project
     every: bool = False
-    tally: Tally = field(default_factory=Tally)
     _by_name: dict[str, list[str]] = field(default_factory=dict)
     _sources: dict[str, Source | None] = field(default_factory=dict)
+    _leading: dict[str, bool] = field(default_factory=dict)
+    _followed: dict[str, int] = field(default_factory=dict)
 
     def find(self, word: Text, near: str) -> str | None:
         """The path of the file that `word` names in the file `near`; None where none or several agree equally well."""
@@ -72,20 +76,62 @@ class Files:
         return self._sources[path]
 
     def scripts(self, near: str) -> Scripts:
-        """What `Launch.scripts` asks: the text of a shell script of the project."""
+        """What `Launch.scripts` asks: the text of a shell script of the project, where it may start an engine.
 
-        def script(word: Text) -> Text | None:
+        Scripts of a repository call each other, and most of those calls lead nowhere: an engine's name must stand in the script,
+        in one that it may call in turn, or among the words that it is run with.
+        """
+
+        def script(word: Text, given: Iterable[Text] = ()) -> Text | None:
             if "/" not in word.value and not word.value.endswith(SCRIPT_ENDINGS):
                 return None
             if engines.named_by(CommandLine(word, ())):
                 return None
             path = self.find(word, near)
-            parsed = self.project.parsed(path) if path is not None else None
-            if parsed is None or parsed.kind != "shell":
+            text = self._script(path) if path is not None else None
+            if path is None or text is None:
                 return None
-            return Text.of(parsed.source, 0, len(parsed.source.text))
+            if not (self._leads(path) or any(names_serving(each.value.encode()) for each in given)):
+                return None
+            return text if self._within_bounds(path, len(text.value)) else None
 
         return script
+
+    def _script(self, path: str) -> Text | None:
+        parsed = self.project.parsed(path)
+        if parsed is None or parsed.kind != "shell":
+            return None
+        return Text.of(parsed.source, 0, len(parsed.source.text))
+
+    def _leads(self, path: str) -> bool:
+        """Whether an engine's name stands in a script or in one that it may call; where a name is put together it may be any."""
+        if path not in self._leading:
+            reached, waiting = {path}, [path]
+            while waiting and path not in self._leading:
+                text = self._script(waiting.pop())
+                if text is None:
+                    continue
+                if names_serving(text.value.encode("utf-8", "surrogatepass")) or _COMPOSED.search(text.value):
+                    self._leading[path] = True
+                waiting += set(self._mentioned(text.value)) - reached
+                reached.update(waiting)
+            self._leading.setdefault(path, False)
+        return self._leading[path]
+
+    def _mentioned(self, text: str) -> Iterator[str]:
+        for name in set(_WORD.findall(text)):
+            for path in self._named(name):
+                if kind_of(path) in ("shell", "script"):
+                    yield path
+
+    def _within_bounds(self, path: str, length: int) -> bool:
+        """Whether a script is followed once more; it is said where it no longer is."""
+        self._followed[path] = self._followed.get(path, 0) + length
+        if self._followed[path] <= MAX_FOLLOWED:
+            return True
+        if self._followed[path] - length <= MAX_FOLLOWED:
+            self.project.refuse(path, "called in so many ways that not every one was followed")
+        return False
 
     def variables(self, word: Text, near: str, dialect: str) -> Mapping[str, Text] | Opening:
         """The variables of an environment file, or that they are unseen."""

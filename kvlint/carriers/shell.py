@@ -49,7 +49,6 @@ def processes(script: Script, item: Item, files: Files, name: str) -> Iterator[P
         shell=True,
         scripts=files.scripts(item.path),
         following=(whole,),
-        tally=files.tally,
     )
     for line in of_script(script, launch):
         site = Site(

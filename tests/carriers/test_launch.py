@@ -75,7 +75,7 @@ HELD = {
 }
 
 
-def scripts(word: Text) -> Text | None:
+def scripts(word: Text, given: object = ()) -> Text | None:
     return HELD.get(word.value)
 
 
