@@ -89,7 +89,7 @@ class MlxLm:
             "draft_tokens": fields.value("num_draft_tokens") if fields.given("draft_model") else None,
             "prefill_step": fields.value("prefill_step_size"),
             "adapters": fields.value("adapter_path", lambda path: (path,)),
-            "chat_template": fields.value("chat_template"),
+            "chat_template": fields.written("chat_template"),
             "port": fields.value("port"),
             "max_output": fields.value("max_tokens"),
             "tensor_parallel": Fact(1, Default("mlx-lm", world.releases, "one process")),

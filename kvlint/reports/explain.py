@@ -45,7 +45,8 @@ def _lines(group: ServerGroup, style: Style) -> Iterator[str]:
 
 def _term(name: str, fact: Fact[Any], depth: int, seen: dict[int, str], style: Style) -> Iterator[str]:
     pad = "  " * depth
-    head = f"{pad}{style(name, 'strong') if depth == 0 else name} = {value_of(name, fact.value)}"
+    value = value_of(name, fact.value)
+    head = f"{pad}{style(name, 'strong') if depth == 0 else name}" + (f" = {value}" if value else "")
     if id(fact) in seen and depth:
         yield f"{head}  {style('(as above)', 'dim')}"
         return
@@ -62,11 +63,15 @@ def _term(name: str, fact: Fact[Any], depth: int, seen: dict[int, str], style: S
 
 
 def value_of(name: str, value: Any) -> str:
+    """A value in words; nothing for a step on the way that has its meaning in its formula alone."""
     if isinstance(value, Architecture):
         return f"{value.model_type}, {len(value.layers)} layers"
     if isinstance(value, (int, float, str, bool)) or hasattr(value, "numerator") or hasattr(value, "nominal"):
         return show(value, unit_of(name))
-    return type(value).__name__.lower()
+    if isinstance(value, tuple):
+        words = all(isinstance(each, str) for each in value)
+        return show(value, "text") if words else f"{len(value)} layers"
+    return ""
 
 
 def layers(architecture: Architecture) -> Iterator[str]:

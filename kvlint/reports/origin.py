@@ -54,7 +54,7 @@ def in_words(fact: Fact[Any]) -> str:
         return f"{_at(origin.span)}{via}{doubt.get(origin.doubt or '', '')}"
     if isinstance(origin, Default):
         releases = f" in {span_of(origin.versions)}" if origin.versions else ""
-        return f"default of {origin.flag}{releases}"
+        return f"default of {origin.flag}{releases}" if origin.flag else releases.strip()
     if isinstance(origin, Catalog):
         return f"{clean(origin.model)} ({clean(origin.source)})"
     if isinstance(origin, Device):

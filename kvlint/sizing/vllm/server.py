@@ -260,14 +260,14 @@ class VllmSizing(Sizing):
         return cut(**needed)
 
     def _batched_tokens(self) -> Value[Any]:
-        """The batch matters to windowed layers alone; for the others any number gives the same layout."""
-        found = self.need("batched_tokens")
-        arch = self.server.architecture
-        if isinstance(found, Fact) or isinstance(arch, Unknown):
-            return found
-        windowed = any(part.window or part.chunk for part in arch.value.distinct(Attention))
-        if windowed or arch.value.distinct(Compressed):
-            return found
+        """The batch matters to windowed layers alone; for the others any number gives the same layout, and none is a cause."""
+        arch, draft = self.server.architecture, self.server.settings.get("draft")
+        if isinstance(arch, Unknown) or isinstance(draft, Unknown):
+            return self.need("batched_tokens")
+        drafted = (part for layer in (draft.value if draft else ()) for part in layer)
+        parts = (*arch.value.distinct((Attention, Compressed)), *drafted)
+        if any(not isinstance(part, Attention) or part.window or part.chunk for part in parts):
+            return self.need("batched_tokens")
         return Fact(2048, Assumed("no layer of this model depends on the batch"))
 
     def kv_bytes_per_token(self) -> Value[int]:
