@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from kvlint.config import Config
+from kvlint.compiled import load
 from kvlint.facts import Coefficient, Fact, Range, Unknown, Value
 
 
 @cache
 def bundled() -> Mapping[str, Mapping[str, Any]]:
-    data: Mapping[str, Mapping[str, Any]] = json.loads(
-        (Path(__file__).parent / "_data" / "coefficients.json").read_text(encoding="utf-8")
-    )
+    data: Mapping[str, Mapping[str, Any]] = load("coefficients.json")
     return data
 
 
 class Coefficients:
     """`get(name)` gives a fact whose value is a whole number, a `Fraction`, or a `Range` of them."""
 
-    def __init__(self, config: Config) -> None:
-        self._config = config
+    def __init__(self, own: Mapping[str, Mapping[str, Fact[Any]]]) -> None:
+        self._own = own
         self._found: dict[str, Value[Any]] = {}
 
     def get(self, name: str) -> Value[Any]:
@@ -41,7 +37,7 @@ class Coefficients:
         return found.value
 
     def _find(self, name: str) -> Value[Any]:
-        own = self._config.coefficients.get(name)
+        own = self._own.get(name)
         if own is not None:
             values = {key: fact.value for key, fact in own.items()}
             return Fact(_number(values), own["value"].origin if "value" in own else Coefficient(name, values["reason"]))

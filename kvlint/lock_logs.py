@@ -13,10 +13,11 @@ from typing import Union
 
 from kvlint.facts import Range, nominal
 from kvlint.lock import Figure
+from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.units import GIB
 
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+COLOUR = regex(r"\x1b\[[0-9;]*m")
 LONGEST = 10_000  # characters of a line that are looked at
 
 
@@ -32,39 +33,39 @@ class Pattern:
 
 
 VLLM = Pattern(
-    re.compile(r"vLLM API server version"),
+    regex(r"vLLM API server version"),
     (
-        ("available_kv", re.compile(r"Current kv cache memory in use is (?P<bytes>\d+) bytes")),
-        ("available_kv", re.compile(r"Available KV cache memory: (?P<gib>-?[\d.]+) ?GiB")),
-        ("available_kv", re.compile(r"memory reserved for KV Cache is (?P<gib>-?[\d.]+) ?GiB")),
-        ("available_kv", re.compile(r"\bkv_cache_size=(?P<gib>-?[\d.]+) ?GiB")),
-        ("pool_tokens", re.compile(r"GPU KV cache size: (?P<number>[\d,]+) tokens")),
-        ("window", re.compile(r"Maximum concurrency for (?P<number>[\d,]+) tokens per request")),
+        ("available_kv", regex(r"Current kv cache memory in use is (?P<bytes>\d+) bytes")),
+        ("available_kv", regex(r"Available KV cache memory: (?P<gib>-?[\d.]+) ?GiB")),
+        ("available_kv", regex(r"memory reserved for KV Cache is (?P<gib>-?[\d.]+) ?GiB")),
+        ("available_kv", regex(r"\bkv_cache_size=(?P<gib>-?[\d.]+) ?GiB")),
+        ("pool_tokens", regex(r"GPU KV cache size: (?P<number>[\d,]+) tokens")),
+        ("window", regex(r"Maximum concurrency for (?P<number>[\d,]+) tokens per request")),
     ),
 )
 SGLANG = Pattern(
-    re.compile(r"\bserver_args=ServerArgs"),
+    regex(r"\bserver_args=ServerArgs"),
     (
-        ("pool_tokens", re.compile(r"\bmax_total_num_tokens=(?P<number>\d+)")),
-        ("window", re.compile(r"\bcontext_len=(?P<number>\d+)")),
+        ("pool_tokens", regex(r"\bmax_total_num_tokens=(?P<number>\d+)")),
+        ("window", regex(r"\bcontext_len=(?P<number>\d+)")),
     ),
 )
 LLAMA_SERVER = Pattern(
-    re.compile(r"\bbuild(?:_info)?: "),
+    regex(r"\bbuild(?:_info)?: "),
     (
-        ("batch_width", re.compile(r"\bn_slots = (?P<number>\d+)")),
-        ("window", re.compile(r"\bn_ctx_slot = (?P<number>\d+)")),
-        ("window", re.compile(r"\bnew slot,? n_ctx = (?P<number>\d+)")),
+        ("batch_width", regex(r"\bn_slots = (?P<number>\d+)")),
+        ("window", regex(r"\bn_ctx_slot = (?P<number>\d+)")),
+        ("window", regex(r"\bnew slot,? n_ctx = (?P<number>\d+)")),
     ),
 )
 PATTERNS = {"vllm": VLLM, "sglang": SGLANG, "llama-server": LLAMA_SERVER}
 
 # SGLang allocates a pool of tokens on each rank, one more for layers with a sliding window, and maybe one for a draft model.
-POOL = re.compile(
+POOL = regex(
     r"(?:\b(?P<rank>(?:DP\d+ )?(?:ATTN\w+ )?TP\d+)[^\]]*\] )?KV Cache is allocated\..*#tokens: (?P<tokens>\d+), "
     r"(?:K size: (?P<keys>[\d.]+) GB, V size: (?P<values>[\d.]+)|KV size: (?P<both>[\d.]+)) GB"
 )
-SLIDING = re.compile(r"\bfull_layer_tokens=(?P<full>\d+), swa_layer_tokens=(?P<sliding>\d+)")
+SLIDING = regex(r"\bfull_layer_tokens=(?P<full>\d+), swa_layer_tokens=(?P<sliding>\d+)")
 
 
 def read(engine: str, lines: Iterable[str]) -> dict[str, Figure]:

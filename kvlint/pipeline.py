@@ -51,7 +51,7 @@ def evaluate(project: Project) -> Evaluation:
     """Every stage before the rules."""
     project.scan()
     found = find(project)
-    coefficients = Coefficients(project.config)
+    coefficients = Coefficients(project.config.coefficients)
     models = Models(project)
     groups = list(_built(found, Surroundings(project, models, coefficients)))
     chain = connect(groups, found.admissions)

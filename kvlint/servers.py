@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kvlint.models.lookup import Models
     from kvlint.project import Project
 
-MAX_WORLDS = 32
 QUESTIONS, SUBCOMMANDS = {"--help", "-h", "--version"}, {"serve", "server", "api_server"}
 
 
@@ -97,7 +96,7 @@ def build(
     if breaks is not None:
         for server in worlds:
             server.problems = (*server.problems, breaks)
-    return ServerGroup(identity, tuple(worlds[:MAX_WORLDS]))
+    return ServerGroup(identity, tuple(worlds))
 
 
 def _only_asks(process: Process) -> bool:

@@ -36,7 +36,7 @@ def text_of(finding: Any) -> str:
     return str(finding.text).replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize(("rule", "variant"), cases())
+@pytest.mark.parametrize(("rule", "variant"), list(cases()))
 def test_an_example_is_judged_as_it_is_shown(rule: str, variant: Variant) -> None:
     report = check.check_files(dict(variant.files), variant.config)
     findings = found(report, rule)
