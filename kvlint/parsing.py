@@ -86,7 +86,7 @@ class Parsed:
     _comments: list[Comment] | None = None
 
 
-TEMPLATED = regex(r"\{\{|\{%")
+TEMPLATED = regex(r"\{\{|\{%|@[A-Za-z_][\w.-]*@")
 
 
 def parse(source: Source) -> Parsed | None:

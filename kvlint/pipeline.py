@@ -10,6 +10,7 @@ from kvlint.coefficients import Coefficients
 from kvlint.config import Config, load
 from kvlint.diagnostics import Diagnostic, Report, Unchecked, rank
 from kvlint.evaluation import Evaluation
+from kvlint.facts import Fact
 from kvlint.files import Memory
 from kvlint.links import Chain, admitted_to, connect
 from kvlint.models.lookup import Models
@@ -109,7 +110,7 @@ def report(evaluation: Evaluation, options: Options) -> Report:
     project = evaluation.project
     rules = _rated(suppress.selected(project.config, options.select, options.ignore), project.config.severity)
     findings, every = _judged(evaluation, rules)
-    unchecked = list(dict.fromkeys(every))
+    unchecked = list(dict.fromkeys((*every, *_unknown_engines(evaluation, rules))))
     if options.strict_facts:
         findings += numbered(_strict(unchecked, evaluation))
     findings, suppressed, known = suppress.apply(evaluation, findings)
@@ -144,6 +145,21 @@ def _judged(evaluation: Evaluation, rules: list[Rule]) -> tuple[list[Diagnostic]
             return [], []
     parts = [_judged(evaluation, [rule]) for rule in rules]
     return [each for found, _ in parts for each in found], [each for _, missing in parts for each in missing]
+
+
+def _unknown_engines(evaluation: Evaluation, rules: list[Rule]) -> Iterator[Unchecked]:
+    """Limits before a process whose program is no engine's that we know: it was read, and nothing can be said of it."""
+    if not any(rule.name == "width-below-admission" for rule in rules):
+        return
+    for each in evaluation.findings.admissions:
+        if each.system != "llama-swap" or each.servers:
+            continue
+        program = each.settings.get("program")
+        supply = (
+            f"an engine's own program in place of `{program.value}`" if isinstance(program, Fact) else "a literal cmd"
+        )
+        name = f"{each.place.path}#{each.name}"
+        yield Unchecked("width-below-admission", name, "engine", supply, each.place)
 
 
 def _rated(rules: Iterable[Rule], severity: Mapping[str, str]) -> list[Rule]:

@@ -45,7 +45,7 @@ def build(
     `measured`: figures of a log of it, which [[hardware]] overrules; one that is a setting fills in where that is unknown.
     """
     name = engines.named_by(process.line)
-    if name is None or _only_asks(process):
+    if name is None or _only_asks(process, name):
         return None
     engine = engines.engine(name)
     program = engine.recognise(process.line)
@@ -99,10 +99,16 @@ def build(
     return ServerGroup(identity, tuple(worlds))
 
 
-def _only_asks(process: Process) -> bool:
-    """Whether a script, or an image that waits for arguments, asks the program for its help or version and nothing else."""
+def _only_asks(process: Process, engine: str) -> bool:
+    """Whether a script, or an image that waits for arguments, asks the program to print something and nothing else."""
+    if not (process.line.shell or process.site.carrier == "dockerfile"):
+        return False
     asked = {word.value for word in process.line.args} - SUBCOMMANDS
-    return bool(asked) and asked <= QUESTIONS and (process.line.shell or process.site.carrier == "dockerfile")
+    return bool(asked) and all(word in QUESTIONS or _prints(word, engine) for word in asked)
+
+
+def _prints(word: str, engine: str) -> bool:
+    return any(option.action == "help" for option in options(engine).known(word))
 
 
 def _server(engine: Engine, program: Program, world: World, identity: str, version: VersionClaim | None) -> Server:

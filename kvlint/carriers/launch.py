@@ -93,11 +93,21 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
     elif deeper and (called := _called(launch, line)) is not None:
         yield from _followed(launch, line, called, depth)
     elif engines.named_by(line):
-        yield line
+        yield _of_variant(line)
     elif deeper:
         yield from _passed_on(launch, line, depth)
     elif line.program is None:
         yield from _of_build(line, launch.engine)
+
+
+def _of_variant(line: CommandLine) -> CommandLine:
+    """A build or a wrapper that goes by an engine's name with a word more: before what is written it may put words of its own."""
+    program = line.program
+    if program is None or not program.pieces or engines.of_variant(program.value) is None:
+        return line
+    name = engines.basename(program.value)
+    unseen = Opening(0, program.span, f"{name} may add arguments", f"what {name} runs")
+    return replace(line, open=(unseen, *line.open))
 
 
 def _of_build(line: CommandLine, named: str | None) -> Iterator[CommandLine]:

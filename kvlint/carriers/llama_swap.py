@@ -23,7 +23,7 @@ from kvlint.project import Project
 from kvlint.records import dataclass, field, replace
 from kvlint.source import Text
 from kvlint.subjects import Admission, Problem, Process, Promise, Site
-from kvlint.tree import Map, Opaque, Scalar
+from kvlint.tree import Map, Node, Opaque, Scalar
 
 _LOCAL = regex(r"http://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):([0-9]+)/?")
 _MACRO = regex(r"\$\{([A-Za-z0-9_.-]+)\}")
@@ -186,8 +186,23 @@ def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iter
         target=process,
         names=names,
         promises=tuple(_promises(node)),
-        settings={**about.settings, **_upstream(about, node, macros), **_lifetime(about.root, node)},
+        settings={
+            **about.settings,
+            **_upstream(about, node, macros),
+            **_lifetime(about.root, node),
+            **_program(command),
+        },
     )
+
+
+def _program(command: Node | None) -> dict[str, Value[Any]]:
+    """The word that a command begins with, as it is written: what is asked for where it leads to no engine."""
+    words = command.text.value.split(maxsplit=1) if isinstance(command, Scalar) else []
+    if not words or not isinstance(command, Scalar):
+        return {}
+    at = command.text.value.index(words[0])
+    place = command.text.slice(at, at + len(words[0]))
+    return {"program": Fact(words[0], Written(place.span, place.via))} if place.known else {}
 
 
 def _port_refused(about: _Config, node: Map, key: Scalar, process: Process, port: int) -> Iterator[Problem]:

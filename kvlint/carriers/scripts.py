@@ -85,7 +85,7 @@ class Files:
         def script(word: Text, given: Iterable[Text] = ()) -> Text | None:
             if "/" not in word.value and not word.value.endswith(SCRIPT_ENDINGS):
                 return None
-            if engines.named_by(CommandLine(word, ())):
+            if engines.named_by(CommandLine(word, ())) and not engines.of_variant(word.value):
                 return None
             path = self.find(word, near)
             text = self._script(path) if path is not None else None

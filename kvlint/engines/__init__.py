@@ -8,6 +8,7 @@ from typing import cast
 
 from kvlint.command import CommandLine
 from kvlint.engines.base import Engine, EngineData
+from kvlint.patterns import regex
 
 # Google's own builds of TGI: the release is part of the repository's name.
 TGI_CONTAINERS = tuple(
@@ -22,6 +23,15 @@ TGI_CONTAINERS = tuple(
             "cu124.3-3.ubuntu2204.py311",
         ),
     )
+)
+# Beside `llama-server`: the backend, release or fork that somebody's build is named after.  What starts, stops or asks a server
+# is named after what it does, and takes arguments of its own.
+_BUILDS = (
+    r"ik|cuda\d*|cu\d+|vulkan|vk|rocm[\d.]*|hip|metal|sycl|cpu|blas|"
+    r"mtp|turbo\w*|beellama|therock|latest|main|master|dev|git|nightly|b\d+"
+)
+_VARIANT = regex(
+    rf"(?:(?:{_BUILDS})[-_])*llama-server(?:[-_.](?:{_BUILDS}|wrapped|wrapper|gfx\w+|real|bin))*(?:\.exe)?"
 )
 ENGINES: dict[str, EngineData] = {
     data.name: data
@@ -97,8 +107,14 @@ def _repositories() -> dict[str, str]:
 def named_by(line: CommandLine) -> str | None:
     """The engine that a line's program, or its image where no program is given, belongs to."""
     if line.program is not None:
-        return _words().get(basename(line.program.value))
+        return _words().get(basename(line.program.value)) or of_variant(line.program.value)
     return of_image(line.image.value) if line.image is not None else None
+
+
+def of_variant(program: str) -> str | None:
+    """The engine of a build, or of a wrapper, that goes by its program's name with a word more: `llama-server-vulkan`."""
+    name = basename(program)
+    return "llama-server" if "llama" in name and name not in _words() and _VARIANT.fullmatch(name) else None
 
 
 def of_image(image: str) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 from kvlint.command import CommandLine
-from kvlint.engines import basename, of_image
+from kvlint.engines import basename, of_image, of_variant
 from kvlint.engines.base import Program, Settings, World
 from kvlint.engines.llama_said import NAME, Said
 from kvlint.engines.options import options
@@ -61,7 +61,7 @@ class LlamaServer:
         word = basename(line.program.value).removesuffix(".exe")
         if word == PYTHON:
             return Program(PYTHON, (), line.program.span)
-        if word == PROGRAM:
+        if word == PROGRAM or of_variant(word):
             return Program(PROGRAM, line.args, line.program.span)
         return None
 

@@ -1,4 +1,4 @@
-"""Go templates (Helm, KServe) and Jinja blanked at equal length, so that what remains is YAML and every offset stays true.
+"""Go templates (Helm, KServe), Jinja and `@name@` blanked at equal length: what remains is YAML, and every offset stays true.
 
 An action that stands in a line with other text becomes characters that any scalar may hold; a line of actions alone becomes
 a comment, or blank lines where a comment would end a block scalar.  What each action may do to the tree is kept in `actions`.
@@ -17,7 +17,7 @@ from kvlint.source import HOLE, Source
 REASON = "a template fills this in"
 SUPPLY = "render the template and check the result"
 
-_ACTION = regex(r"\{\{|(?<!\$)\{[%#]")
+_ACTION = regex(r"\{\{|(?<!\$)\{[%#]|(?<![\w@])@[A-Za-z_][\w.-]*@(?![\w@])")
 _INSIDE = regex(r'"(?:[^"\\\n]|\\.)*"|`[^`]*`|\'(?:[^\'\\\n]|\\.)*\'|\}\}')
 _LONGEST = 4096
 _WORD = regex(r"[-~+\s]*(/\*|\$[\w.]*(?:\s*,\s*\$\w+)?\s*:?=(?!=)|\w+)?")
@@ -100,6 +100,10 @@ def _actions(source: Source) -> Iterator[Action]:
     at = 0
     while match := _ACTION.search(text, at):
         start = match.start()
+        if match[0][0] == "@":  # what substituteAll, configure_file and Maven put in
+            at = match.end()
+            yield Action(start, at, "output", start - _line_start(source, start), True)
+            continue
         end = _end(text, start) if start < last[match[0]] else -1
         if end < 0:
             at = start + 2

@@ -1,0 +1,104 @@
+"""Configurations of machines at home: builds of one's own, files that are filled in, programs behind llama-swap."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvlint.pipeline import check_files, evaluate, memory_project
+from kvlint.subjects import Server
+
+
+def servers(files: dict[str, str]) -> dict[str, Server]:
+    return {group.id: group.first for group in evaluate(memory_project(files)).groups}
+
+
+def found(files: dict[str, str]) -> list[tuple[str, str]]:
+    return [(each.severity, each.rule) for each in check_files(files).findings if each.severity != "note"]
+
+
+SWAP = """healthCheckTimeout: 60
+models:
+  chat: {{cmd: "{} --port ${{PORT}} -m /m/a.gguf -c 32768 -np 2"}}
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "/home/me/bin/llama-server-therock",
+        "/opt/llama.cpp/llama-server-vulkan",
+        "ik-llama-server",
+        "llama-server-cuda12.exe",
+        "llama-server-b9000",
+    ],
+)
+def test_a_build_that_is_named_after_its_backend(program: str) -> None:
+    (server,) = servers({"config.yaml": SWAP.format(program)}).values()
+    assert (server.engine, server.settings["window"].value) == ("llama-server", 16384)  # 32768 over 2 slots
+    report = check_files({"config.yaml": SWAP.format(program)})
+    assert all(each.severity != "error" for each in report.findings)
+
+
+@pytest.mark.parametrize(
+    "program", ["stop-llama-server", "llama-server-health", "llama-server-log", "my-llama-servers"]
+)
+def test_a_program_that_only_speaks_of_the_server(program: str) -> None:
+    assert servers({"config.yaml": SWAP.format(program)}) == {}
+
+
+def test_a_wrapper_may_add_what_is_not_written() -> None:
+    (wrapped,) = servers({"config.yaml": SWAP.format("llama-server-wrapped").replace(" -np 2", "")}).values()
+    assert "batch_width" not in wrapped.settings or wrapped.settings["batch_width"].__class__.__name__ == "Unknown"
+
+
+def test_a_program_of_llama_swap_that_is_no_engine() -> None:
+    report = check_files({"config.yaml": SWAP.format("/usr/bin/sd-server")})
+    (gap,) = report.unchecked
+    assert (gap.rule, gap.server, gap.missing) == ("width-below-admission", "config.yaml#chat", "engine")
+    assert "`/usr/bin/sd-server`" in gap.supply
+
+
+PLACEHOLDERS = """apiVersion: v1
+kind: ConfigMap
+metadata: {name: swap, namespace: @namespace@}
+data:
+  config.yaml: |
+    models:
+      chat:
+        cmd: llama-server --port ${PORT} -m /m/a.gguf -np 1 -c @context@
+"""
+
+
+def test_names_between_at_signs_are_filled_in_later() -> None:
+    report = check_files({"swap.yaml": PLACEHOLDERS})
+    assert report.not_understood == []
+    assert [each for each in report.findings if each.severity == "error"] == []
+    (server,) = servers({"swap.yaml": PLACEHOLDERS}).values()
+    assert server.engine == "llama-server"
+
+
+@pytest.mark.parametrize("text", ["a: vllm\nb: '@me@example.social'\n", "a: vllm\nb: x@sha256:12@y\n"])
+def test_at_signs_in_ordinary_text(text: str) -> None:
+    assert check_files({"a.yaml": text}).not_understood == []
+
+
+ROUTER = """services:
+  router:
+    image: ghcr.io/ggml-org/llama.cpp:server-b9093
+    command: --models-preset /models.ini --port 8080 --host 0.0.0.0
+    volumes: ["./models.ini:/models.ini"]
+"""
+
+
+def test_the_models_of_one_router_are_no_replicas() -> None:
+    presets = "[small]\nhf = a/b-GGUF:Q4_K_M\nctx-size = 8192\n[large]\nhf = c/d-GGUF:Q4_K_M\nctx-size = 8192\n"
+    files = {"compose.yaml": ROUTER, "models.ini": presets}
+    assert len(servers(files)) == 2
+    assert "replica-identity" not in [rule for _, rule in found(files)]
+
+
+@pytest.mark.parametrize("question", ["--list-devices", "--version"])
+def test_a_script_that_asks_for_the_devices(question: str) -> None:
+    assert servers({"ask.sh": f"#!/bin/sh\nllama-server {question}\n"}) == {}
+    unit = f"[Service]\nExecStart=/usr/bin/llama-server {question}\n"
+    assert [rule for _, rule in found({"llama.service": unit})] == ["help-instead-of-server"]
