@@ -151,6 +151,9 @@ def _problems(
     if version is not None and version.beyond:
         edge = options(engine.name).releases[-1 if version.beyond == "newer" else 0]
         doubt = f"kvlint's data {'ends' if version.beyond == 'newer' else 'begins'} at {edge}"
+    named = world.process.line.program
+    if named is not None and engines.of_variant(named.value):
+        doubt = doubt or f"{engines.basename(named.value)} is another build of {engine.name}, or a wrapper"
     yield from of_reading(engine.name, world, program.span, version, doubt)
     yield from words.problems(world)
     yield from conflicts(engine.name, world.release, version, world.process.line.pins)

@@ -60,7 +60,7 @@ def of_another_build(engine: str, line: CommandLine) -> bool:
 def _unheard_of(known: Options, objection: Objection, data: Mapping[str, Any]) -> bool:
     """A flag like none that any release has, or a choice that none offers: another build's, as far as anybody can tell."""
     if objection.kind == "unknown-flag":
-        return not {"gone", "first", "suggestion", "owners"} & data.keys()
+        return not objection.data.get("joined") and not {"gone", "first", "suggestion", "owners"} & data.keys()
     return _is_choice(objection) and not _near(objection)
 
 
@@ -97,6 +97,8 @@ def _details(known: Options, objection: Objection, world: World, version: Versio
     typed = objection.data.get("flag") or (objection.place.value if objection.place else "")
     flag = str(typed).split("=", 1)[0]
     details["flag"] = flag
+    if objection.data.get("joined"):
+        return details
     past = known.history(flag if known.known(flag) else _dashed(flag), release)
     if past.gone is not None:
         details |= {"gone": past.gone, "since": past.gone, "instead": past.instead}

@@ -10,7 +10,7 @@ from kvlint.facts import Fact
 from kvlint.subjects import Problem, Server
 
 # Where a line without an image runs what is installed on the machine; operators and charts choose an image of their own.
-INSTALLED = ("shell", "systemd", "launchd", "llama-swap", "procfile")
+INSTALLED = ("shell", "systemd", "launchd", "llama-swap", "procfile", "presets")
 
 
 def breaking(worlds: Sequence[Server]) -> Problem | None:
@@ -32,8 +32,25 @@ def breaking(worlds: Sequence[Server]) -> Problem | None:
         "release": last,
         "since": objection.data.get("since") or since,
         "instead": objection.data.get("instead") or objection.data.get("suggestion"),
+        "refused": _refused(objection),
+        "why": _why(objection),
     }
     return Problem("breaks-when-updated", objection.span, data, doubt=objection.doubt)
+
+
+def _refused(objection: Problem) -> str:
+    """The flag, with the value where it is that which is refused."""
+    flag, text = objection.data.get("flag"), objection.span.text
+    if flag is None or objection.kind in ("removed-flag", "unknown-flag"):
+        return flag or text
+    return f"{flag} {text}" if objection.data.get("value") == text else text
+
+
+def _why(objection: Problem) -> str | None:
+    data = objection.data
+    if data.get("why") or data.get("expects") is None:
+        return data.get("why") or None
+    return f"it takes {data['expects']}"
 
 
 def open_to_updates(server: Server) -> bool:

@@ -102,3 +102,49 @@ def test_a_script_that_asks_for_the_devices(question: str) -> None:
     assert servers({"ask.sh": f"#!/bin/sh\nllama-server {question}\n"}) == {}
     unit = f"[Service]\nExecStart=/usr/bin/llama-server {question}\n"
     assert [rule for _, rule in found({"llama.service": unit})] == ["help-instead-of-server"]
+
+
+def messages(files: dict[str, str], rule: str) -> list[tuple[str, str]]:
+    return [(each.severity, each.message) for each in check_files(files).findings if each.rule == rule]
+
+
+def test_a_flag_and_its_value_in_one_word() -> None:
+    """No release of llama-server splits at the sign: `--port=8080` ends in an invalid argument."""
+    text = "#!/bin/sh\nllama-server -m a.gguf --port=8080\n"
+    ((severity, message),) = messages({"a.sh": text}, "unknown-flag")
+    assert severity == "error"
+    assert "`--port=8080` is one argument" in message
+    ((severity, _),) = messages({"a.sh": text.replace("server ", "server-wrapper ")}, "unknown-flag")
+    assert severity == "warning"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("llama-server -m a.gguf -fa --jinja", "refuses `-fa --jinja` since b9093: it takes on or off"),
+        ("llama-server -m a.gguf --no-mmap", "refuses `--no-mmap` since b11434; instead"),
+        (
+            "vllm-mlx serve a/b --max-tokens 40000",
+            "refuses `--max-tokens 40000` since 0.2.9: it is above --max-request-tokens, 32,768, its default",
+        ),
+    ],
+)
+def test_what_the_newest_release_refuses_is_named(arguments: str, said: str) -> None:
+    ((severity, message),) = messages({"a.sh": f"#!/bin/sh\n{arguments}\n"}, "breaks-when-updated")
+    assert severity == "warning"
+    assert said in message
+
+
+def test_a_switch_of_a_preset_goes_by_its_flag() -> None:
+    presets = {"models.ini": "[a]\nhf = a/b-GGUF:Q4_K_M\nno-mmap = true\n"}
+    ((_, message),) = messages(presets, "removed-flag") or messages(presets, "breaks-when-updated")
+    assert "`--no-mmap`" in message
+
+
+def test_why_two_values_do_not_go_together() -> None:
+    line = (
+        "#!/bin/sh\nuvx --from vllm==0.22.1 vllm serve Qwen/Qwen3-8B --max-num-seqs 256 --max-num-batched-tokens 128\n"
+    )
+    ((severity, message),) = messages({"a.sh": line}, "malformed-value")
+    assert severity == "error"
+    assert "above --max-num-batched-tokens, 128" in message

@@ -230,10 +230,21 @@ def _guard_pair(sheet: Sheet, guard: Mapping[str, Any]) -> None:
         return
     needs, forbids = guard.get("needs"), guard.get("forbids")
     if needs and not _set(sheet, needs) and not sheet.open:
-        sheet.object(AFTER, "conflict", given.name, option=given.option, stage="post", needs=needs, flag=given.spelling)
-    if forbids and _set(sheet, forbids):
+        why = f"it needs {_spelled(needs)}"
         sheet.object(
-            AFTER, "conflict", given.name, option=given.option, stage="post", forbids=forbids, flag=given.spelling
+            AFTER, "conflict", given.name, option=given.option, stage="post", needs=needs, flag=given.spelling, why=why
+        )
+    if forbids and _set(sheet, forbids):
+        why = f"it does not go with {_spelled(forbids)}"
+        sheet.object(
+            AFTER,
+            "conflict",
+            given.name,
+            option=given.option,
+            stage="post",
+            forbids=forbids,
+            flag=given.spelling,
+            why=why,
         )
 
 
@@ -248,7 +259,15 @@ def _guard_order(sheet: Sheet, lower: str, upper: str, both: bool) -> None:
     if all(isinstance(end, (int, float)) for end in ends) and ends[0] > ends[1]:
         given = sheet.settings.get(lower) or sheet.settings.get(upper)
         if given and given.values:
-            _later(sheet, "out-of-range", given, above=upper, limit=ends[1])
+            which = "above" if given.dest == lower else "below"
+            other, end = (upper, ends[1]) if which == "above" else (lower, ends[0])
+            unset = "" if sheet.settings.get(other) else ", its default"
+            why = f"it is {which} {_spelled(other)}, {end:,}{unset}"
+            _later(sheet, "out-of-range", given, above=upper, limit=ends[1], why=why)
+
+
+def _spelled(dest: str) -> str:
+    return "the model" if dest == "model" else "--" + dest.replace("_", "-")
 
 
 def _missing(sheet: Sheet, dests: Sequence[str]) -> None:
