@@ -274,10 +274,10 @@ def _line(span: Span) -> Span:
 def open_project(
     paths: Iterable[str], *, config_path: str | None = None, isolated: bool = False, cwd: Path | None = None
 ) -> Project:
-    """Find the root and configuration for PATHs.  Raises `ConfigError` for a PATH that does not exist or a bad configuration."""
-    base = (cwd or Path.cwd()).resolve()
+    """Find the root and configuration for PATHs.  Raises `ConfigError` for a PATH that cannot be checked or a bad configuration."""
+    base, paths = (cwd or Path.cwd()).resolve(), tuple(paths)
     targets = [(base / path).resolve() if not Path(path).is_absolute() else Path(path).resolve() for path in paths]
-    for target, path in zip(targets, paths, strict=False):
+    for target, path in zip(targets, paths, strict=True):
         if not target.exists():
             raise ConfigError(f"{path}: no such file or directory")
     first = targets[0] if targets else base
@@ -302,8 +302,11 @@ def open_project(
             if "config" in table and not (found.parent / table.get("config")).is_file():
                 place = next(table.values["config"].spans(), None)
                 raise ConfigError(f"there is no file {table.get('config')}", place)
-    focus = tuple(target.relative_to(root).as_posix() for target in targets if _above(root, [target]))
-    given = frozenset(path for path, target in zip(focus, targets, strict=False) if target.is_file())
+    for target, path in zip(targets, paths, strict=True):
+        if not _above(root, [target]):
+            raise ConfigError(f"{path}: outside {root}, the project of the first path; check it in a run of its own")
+    focus = tuple(target.relative_to(root).as_posix() for target in targets)
+    given = frozenset(path for path, target in zip(focus, targets, strict=True) if target.is_file())
     alone = found is None and not repository
     files = Disk(root, within=focus if alone else ())
     looked_at = tuple(path for path in focus if path != ".")

@@ -26,10 +26,11 @@ COLOURS: dict[str, dict[str, Any]] = {
 
 
 def styled(colour: str) -> Style:
-    """`auto` follows the terminal, `NO_COLOR` and `FORCE_COLOR`."""
+    """`auto` follows `NO_COLOR`, then `FORCE_COLOR` and `CLICOLOR_FORCE`, then the terminal."""
     if colour == "auto":
+        forced = any(os.environ.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE"))
         terminal = sys.stdout is not None and sys.stdout.isatty()
-        on = bool(os.environ.get("FORCE_COLOR")) or (terminal and not os.environ.get("NO_COLOR"))
+        on = (forced or terminal) and not os.environ.get("NO_COLOR")
     else:
         on = colour == "always"
     if not on:
@@ -41,6 +42,10 @@ def project(paths: tuple[str, ...], config: str | None, isolated: bool, stdin_na
     """The project for PATHs; a usage or configuration error ends with status 2."""
     from kvlint.project import open_project
 
+    if isolated and config is not None:
+        raise click.UsageError("--isolated uses no configuration file, --config names one")
+    if "-" in paths and len(paths) > 1:
+        raise click.UsageError("- is checked alone")
     try:
         if "-" in paths:
             return _standard_input(config, isolated, stdin_name)

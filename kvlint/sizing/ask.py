@@ -95,7 +95,9 @@ def _of_config(question: Question, path: str) -> _Shape:
 
     try:
         loaded = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise SizeError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
         raise SizeError(f"{path}: {error}") from error
     if not isinstance(loaded, Mapping):
         raise SizeError(f"{path}: not a JSON object")

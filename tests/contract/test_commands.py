@@ -12,6 +12,7 @@ import pytest
 from contract_inputs import MAC, chat
 
 import kvlint
+from kvlint.config import ConfigError
 
 WINDOWS = (32768, 65536, 100000, 107315, 107316, 131072, 143086, 143087, 200000, 214630, 214631)
 SIZE = ("size", "--weights", "17GiB", "--kv-bytes-per-token", "65536", "--budget", "48GiB", "--streams", "2")
@@ -124,6 +125,8 @@ def test_the_library_has_the_content_of_the_document(project: Any) -> None:
         ("check", "--fail-on", "nope"),
         ("check", "--select", "nope"),
         ("check", "-"),
+        ("check", "-", ".", "--stdin-filename", "a.sh"),
+        ("check", "--isolated", "--config", "kvlint.toml"),
         ("show", "nowhere"),
         ("explain", "nope"),
         ("rules", "nope"),
@@ -139,6 +142,43 @@ def test_a_bad_question_is_two(project: Any, arguments: tuple[str, ...]) -> None
     result = project.run(*arguments)
     assert (result.status, result.out) == (2, "")
     assert result.err
+
+
+def test_a_path_outside_the_project_is_never_passed_over(project: Any) -> None:
+    """One project a run: what the first path's configuration does not hold for is not quietly left out."""
+    project.write({"a/kvlint.toml": MAC, "a/chat.sh": chat("window=40000"), "b/chat.sh": chat("window=40000")})
+    for paths in (("a", "b"), ("a/chat.sh", "b/chat.sh")):
+        result = project.run("check", *paths)
+        assert (result.status, result.out) == (2, "")
+        assert f"{paths[1]}: outside " in result.err
+    assert project.run("check", "b", "a").status == 0
+    with pytest.raises(ConfigError, match="outside"):
+        kvlint.check([project.root / "a", project.root / "b"])
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [
+        ({}, False),
+        ({"FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": "0"}, False),
+        ({"CLICOLOR_FORCE": "1"}, True),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_colour_by_the_environment(
+    project: Any, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], coloured: bool
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    project.write({"chat.sh": chat("window=40000 streams=2"), "kvlint.toml": MAC})
+    assert ("\033[" in project.run("check").out) is coloured
+
+
+def test_a_missing_file_is_said_in_words(project: Any) -> None:
+    assert project.run("size", "--config", "no.json").err == "kvlint: no.json: No such file or directory\n"
 
 
 @pytest.mark.parametrize("arguments", [("check", "--format", "json"), ("rules",), ("--help",)])
