@@ -274,7 +274,7 @@ def _line(span: Span) -> Span:
 def open_project(
     paths: Iterable[str], *, config_path: str | None = None, isolated: bool = False, cwd: Path | None = None
 ) -> Project:
-    """Find the root and configuration for PATHs.  Raises `ConfigError` for a PATH that cannot be checked or a bad configuration."""
+    """Find the root and configuration for PATHs.  Raises `ConfigError` where they cannot be used."""
     base, paths = (cwd or Path.cwd()).resolve(), tuple(paths)
     targets = [(base / path).resolve() if not Path(path).is_absolute() else Path(path).resolve() for path in paths]
     for target, path in zip(targets, paths, strict=True):
