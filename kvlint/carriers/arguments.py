@@ -23,6 +23,9 @@ Spelled = Union[str, Sequence[str]]
 _TELLING = regex(r"--?(?:.*(?:model|ctx|context|gpu|parallel|quant|kv-|kv_|num-seq|batch|mem-fraction|prompt).*|ngl)")
 _FLAG = regex(r"--?[A-Za-z][\w.-]*")
 LEAST_TELLING = 2
+# Engines whose model stands before their flags, and what is a model there: a repository's id, or a path that says so.
+_POSITIONAL = ("vllm", "trtllm", "lmdeploy")
+_MODEL = regex(r"[A-Za-z0-9][\w.-]*/[\w.-]+(?<!\.sh)(?<!\.py)|/\S*model\S*(?<!\.sh)(?<!\.py)")
 # Engines that run in containers: those of Apple's MLX do not, and have many of vLLM's flags.
 _CONTAINED = tuple(name for name in ENGINES if "mlx" not in name)
 
@@ -30,6 +33,18 @@ _CONTAINED = tuple(name for name in ENGINES if "mlx" not in name)
 def started(engine: str, place: Span) -> tuple[Text, ...]:
     """The words by which an engine is started where nobody writes them, all at `place`; none for an unknown name."""
     return tuple(Text.at(word, place) for word in system("engines")["started"].get(engine, ()))
+
+
+def continued(engine: str, words: Sequence[Text], args: Sequence[Text]) -> Sequence[Text]:
+    """The words that start an engine, without the subcommand that the arguments begin with.
+
+    No words where what they begin with is neither that nor the model: it is a program of the image's own.
+    """
+    given, rest = [word.value for word in args], [word.value for word in words[1:]]
+    for count in range(len(rest), 0, -1):
+        if given[:count] == rest[-count:]:
+            return words[: len(words) - count]
+    return words if engine in _POSITIONAL and _MODEL.fullmatch(given[0]) else ()
 
 
 def option(spelled: Spelled, key: Span, value: Node | None) -> list[Text]:

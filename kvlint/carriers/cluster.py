@@ -44,12 +44,16 @@ class Cluster:
                         self.selectors.setdefault(namespace(each), []).append((each, selector))
 
     def find(self, kind: str, name: str, near: Item) -> list[Item]:
-        """The objects of that kind and name in `near`'s namespace, in the nearest files."""
+        """The objects of that kind and name in `near`'s namespace, in the nearest files.
+
+        Else those of which, or of `near`, no namespace is written: it is the one that they are applied with.
+        """
         self.search(name)
         found: Iterable[Item] = self.objects.get((kind, name), ())
         if kind not in GROUPS_WITHOUT_NAMESPACE:
-            wanted = namespace(near)
-            found = [item for item in found if namespace(item) == wanted]
+            found = [item for item in found if same_space(item, near)] or [
+                item for item in found if not (namespace(item) and namespace(near))
+            ]
         return nearest(near.path, list(found))
 
     def of_kind(self, kind: str) -> tuple[Item, ...]:
@@ -98,6 +102,11 @@ class Cluster:
 
 def namespace(item: Item) -> str:
     return (item.node.string("metadata", "namespace") if isinstance(item.node, Map) else None) or ""
+
+
+def same_space(one: Item, other: Item) -> bool:
+    """Whether two objects are in one namespace, where nothing but their files says so."""
+    return (namespace(one) or "default") == (namespace(other) or "default")
 
 
 def unit(item: Item) -> str:

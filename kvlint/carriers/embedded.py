@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from kvlint.carriers.base import Finding, Item
-from kvlint.carriers.cluster import Cluster, namespace, unit
+from kvlint.carriers.cluster import Cluster, same_space, unit
 from kvlint.facts import Value
 from kvlint.formats import yaml
 from kvlint.formats.shell.text import NOWHERE, Slicer
@@ -153,7 +153,7 @@ def _around(item: Item, cluster: Cluster) -> Around:
     ports: list[int] = []
     mounting: list[Item] = []
     for other in cluster.items:
-        if not isinstance(other.node, Map) or namespace(other) != namespace(item) or other.node is item.node:
+        if not isinstance(other.node, Map) or not same_space(other, item) or other.node is item.node:
             continue
         if other.node.string("kind") in ("ConfigMap", "Service", "Secret") or not _mentions(other.node, name, 0):
             continue

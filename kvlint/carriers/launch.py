@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Union
 
@@ -61,8 +61,8 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
     if launch.entrypoint and (not launch.words or launch.words[0].value.startswith("-")):
         yield from _of_build(_line(launch), launch.engine)
         return
-    if launch.entrypoint and launch.engine is not None and depth == 0:
-        inside = list(launches(replace(launch, engine=None)))
+    if launch.entrypoint and depth == 0:
+        inside = list(launches(replace(launch, entrypoint=False, engine=None)))
         yield from inside or _of_build(_line(launch), launch.engine)
         return
     if not launch.words:
@@ -84,8 +84,9 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
         container=found.container or launch.container,
     )
     if line.program is None and line.args and depth < MAX_NESTING and not engines.named_by(line):
-        # The entrypoint of an image that is not known runs what it is given, or there is none.
-        yield from launches(replace(_inside(launch, line), words=line.args, open=line.open), depth + 1)
+        # The entrypoint of an image that is not known runs what it is given, or there is none, or it is an engine's own.
+        inside = list(launches(replace(_inside(launch, line), words=line.args, open=line.open), depth + 1))
+        yield from inside or _of_build(line, launch.engine)
         return
     deeper = depth < MAX_NESTING and line.program is not None
     if deeper and wrappers.nested(line.words, line.env) is not None:
@@ -112,12 +113,14 @@ def _of_variant(line: CommandLine) -> CommandLine:
 
 def _of_build(line: CommandLine, named: str | None) -> Iterator[CommandLine]:
     """An image outside the engines' own repositories, where kvlint.toml, its name or its arguments say plainly whose it is."""
-    from kvlint.carriers.arguments import another, build_of, started, whose
+    from kvlint.carriers.arguments import another, build_of, continued, started, whose
 
     image = line.image.value if line.image is not None else ""
     engine = named or build_of(image) or (None if another(image) else whose(line.args, image))
     place = line.image.span if line.image is not None else line.args[0].span if line.args else None
-    words = started(engine, place) if engine is not None and place is not None else ()
+    words: Sequence[Text] = started(engine, place) if engine is not None and place is not None else ()
+    if engine is not None and named is None and line.args and not line.args[0].value.startswith("-"):
+        words = continued(engine, words, line.args)
     if words:
         before = len(words) - 1
         moved = tuple(replace(opening, index=opening.index + before) for opening in line.open)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from carried import found, process, processes, value, words
 
 DEPLOYMENT = """\
@@ -192,3 +193,35 @@ spec:
     only = process({"pod.yaml": text})
     assert words(only) == ["vllm", "serve", "Qwen/Qwen3-8B", "--max-model-len", "4096"]
     assert (only.site.name, only.line.args[1].span.line) == ("qwen/vllm", 6)
+
+
+@pytest.mark.parametrize(
+    ("pod", "data", "found"),
+    [
+        ("", "namespace: default", True),  # kubectl's own, where nothing else is said
+        ("namespace: default", "", True),
+        ("namespace: serving", "", True),  # applied with `-n serving`, or the pod does not start
+        ("", "namespace: serving", True),
+        ("namespace: serving", "namespace: other", False),
+    ],
+)
+def test_a_config_map_whose_namespace_is_not_written(pod: str, data: str, found: bool) -> None:
+    text = f"""\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: chat, {pod}}}
+spec:
+  template:
+    spec:
+      containers:
+        - {{name: m, image: corp/serving, command: [sh, -c, cd /work && ./serve.sh]}}
+      volumes: [{{name: scripts, configMap: {{name: scripts}}}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: scripts, {data}}}
+data: {{serve.sh: exec vllm serve a/b --max-model-len 4096}}
+"""
+    assert [" ".join(words(each)) for each in processes({"a.yaml": text}).values()] == [
+        "vllm serve a/b --max-model-len 4096"
+    ] * found

@@ -64,3 +64,47 @@ def test_images_of_servers_of_embeddings() -> None:
     image = "ghcr.io/huggingface/text-embeddings-inference:1.8"
     text = f"services:\n  e:\n    image: {image}\n    command: --model-id a/b --max-concurrent-requests 9\n"
     assert evaluate(memory_project({"compose.yaml": text})).groups == []
+
+
+def started(files: dict[str, str]) -> list[str]:
+    """The command lines of the servers found."""
+    return [
+        " ".join(word.value for word in group.first.process.line.words)
+        for group in evaluate(memory_project(files)).groups
+    ]
+
+
+OWN = "--max-model-len 4096 --max-num-seqs 8"
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (f"--model a/b {OWN}", f"vllm serve --model a/b {OWN}"),
+        (f"serve a/b {OWN}", f"vllm serve a/b {OWN}"),
+        (f"a/b {OWN}", f"vllm serve a/b {OWN}"),
+        (f"/models/b {OWN}", f"vllm serve /models/b {OWN}"),
+        (f"/app/start.sh {OWN}", None),  # what a script makes of them is not known
+        (f"serve.py {OWN}", None),
+        ("serve a/b --port 1", None),
+        (
+            "serve --model-path a/b --mem-fraction-static 0.8 --schedule-policy lpm",
+            None,
+        ),  # SGLang's is no word of its image
+        ("serve api_server a/b --session-len 9 --quant-policy 8", "lmdeploy {}"),
+        ("vllm serve a/b --max-model-len 4096", "{}"),
+    ],
+)
+def test_a_build_of_ones_own_whose_entrypoint_is_the_engine(given: str, line: str | None) -> None:
+    expected = [] if line is None else [line.format(given)]
+    words = given.split()
+    container = f"{{name: lmdeploy, image: corp/llm:7, args: {words}}}"
+    pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{container}]}}\n"
+    assert started({"a.yaml": pod}) == expected
+    assert started({"compose.yaml": f"services: {{lmdeploy: {{image: 'corp/llm:7', command: {given}}}}}\n"}) == expected
+    assert (
+        started(
+            {"lmdeploy.sh": f"# lmdeploy or vllm\n#!/bin/sh\nexec docker run --gpus all -p 1:1 corp/llm:7 {given}\n"}
+        )
+        == expected
+    )
