@@ -115,6 +115,7 @@ class Hole:
     reason: str
     supply: str = ""
     splice: bool = False  # may expand to several words, or to none
+    whole: bool = False  # one word wherever it stands: an address, a name, a number
 
 
 HOLE = "\ufffc"
@@ -144,8 +145,8 @@ class Text:
         return cls(value, (Piece(0, len(value), span, literal=False),) if value else (), (), span)
 
     @classmethod
-    def unknown(cls, span: Span, reason: str, supply: str = "", splice: bool = False) -> Text:
-        return cls(HOLE, (Piece(0, 1, span, literal=False),), (Hole(0, span, reason, supply, splice),), span)
+    def unknown(cls, span: Span, reason: str, supply: str = "", splice: bool = False, whole: bool = False) -> Text:
+        return cls(HOLE, (Piece(0, 1, span, literal=False),), (Hole(0, span, reason, supply, splice, whole),), span)
 
     @classmethod
     def join(cls, parts: Iterable[Text]) -> Text:
@@ -158,7 +159,7 @@ class Text:
             home = home or part.home
             value.append(part.value)
             pieces += (Piece(at + p.at, p.length, p.span, p.literal, p.via) for p in part.pieces)
-            holes += (Hole(at + h.at, h.span, h.reason, h.supply, h.splice) for h in part.holes)
+            holes += (Hole(at + h.at, h.span, h.reason, h.supply, h.splice, h.whole) for h in part.holes)
             at += len(part.value)
         return cls("".join(value), tuple(_merge(pieces)), tuple(holes), home)
 
@@ -189,7 +190,7 @@ class Text:
                 span = _inner(p.span, a - p.at, b - p.at) if p.literal else p.span
                 pieces.append(Piece(a - start, b - a, span, p.literal, p.via))
         holes = tuple(
-            Hole(h.at - start, h.span, h.reason, h.supply, h.splice) for h in self.holes if start <= h.at < end
+            Hole(h.at - start, h.span, h.reason, h.supply, h.splice, h.whole) for h in self.holes if start <= h.at < end
         )
         home = self._point(start) if not pieces else self._span(pieces)
         return Text(self.value[start:end], tuple(pieces), holes, home)

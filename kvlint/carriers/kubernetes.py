@@ -237,7 +237,7 @@ def _group_variables(root: Map) -> dict[str, Text]:
     span = size.span if size is not None else root.span
     reason = "set by the LeaderWorkerSet controller"
     variables = {
-        name: Text.unknown(span, f"{name} is {reason}", f"the value of {name}")
+        name: Text.unknown(span, f"{name} is {reason}", f"the value of {name}", whole=True)
         for name in ("LWS_LEADER_ADDRESS", "LWS_WORKER_INDEX")
     }
     return variables | ({"LWS_GROUP_SIZE": size.text} if size is not None else {})

@@ -40,6 +40,11 @@ PRODUCT_LABELS = (
 )
 MEMORY_LABELS = ("nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory", "amd.com/gpu.vram")
 # `${X}` where no shell runs: envsubst or a GitOps controller fills it in before the file is applied.
+# What a pod's `fieldRef` gives without a blank in it (its annotations are free text).
+_FIELDS = (
+    *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),
+    *("status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs"),
+)
 _UNRENDERED = regex(
     r"(?<!\$)\$(?:\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?[-=?+][^{}]*)?\}|\((?P<variable>[A-Za-z_][A-Za-z0-9_.-]*)\))"
 )
@@ -268,7 +273,14 @@ def _value_from(variable: Map, name: str, near: Item, cluster: Cluster) -> Text:
             return unrendered(value.seen_from(variable.span))
     if "value" in variable and variable.get("valueFrom") is None and isinstance(variable.get("value"), Scalar):
         return Text("", (), (), variable.span)
-    return Text.unknown(variable.span, f"{name} is set from a place that is not in these files", f"the value of {name}")
+    field_ = variable.string("valueFrom", "fieldRef", "fieldPath") or ""
+    return Text.unknown(
+        variable.span,
+        f"{name} is set from a place that is not in these files",
+        f"the value of {name}",
+        # names and addresses of the pod, never several words
+        whole=field_ in _FIELDS or field_.startswith("metadata.labels"),
+    )
 
 
 def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:

@@ -225,3 +225,21 @@ data: {{serve.sh: exec vllm serve a/b --max-model-len 4096}}
     assert [" ".join(words(each)) for each in processes({"a.yaml": text}).values()] == [
         "vllm serve a/b --max-model-len 4096"
     ] * found
+
+
+def test_a_field_of_the_pod_is_one_word_in_a_shell() -> None:
+    """An address has no blank: unquoted too it is what `--host` takes, and nothing may follow that was not written."""
+    text = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: a}
+spec:
+  containers:
+    - name: m
+      image: vllm/vllm-openai:v0.11.0
+      command: [sh, -c, vllm serve a/b --host $ADDRESS --max-model-len 4096]
+      env: [{name: ADDRESS, valueFrom: {%s}}]
+"""
+    fields = {"fieldRef: {fieldPath: status.podIP}": 0, "secretKeyRef: {name: a, key: b}": 1}
+    for source, unseen in fields.items():
+        assert len(process({"a.yaml": text % source}).line.open) == unseen

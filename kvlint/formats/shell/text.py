@@ -92,9 +92,9 @@ def joined(parts: list[Text], home: Span | None = None) -> Text:
 
 def spliced(text: Text, splice: bool) -> Text:
     """The same text with every hole marked: `splice` where it may come apart into several words, or none."""
-    if all(hole.splice == splice for hole in text.holes):
+    if all(hole.splice == (splice and not hole.whole) for hole in text.holes):
         return text
-    return replace(text, holes=tuple(replace(hole, splice=splice) for hole in text.holes))
+    return replace(text, holes=tuple(replace(hole, splice=splice and not hole.whole) for hole in text.holes))
 
 
 def reached(text: Text, use: Span | None) -> Text:
