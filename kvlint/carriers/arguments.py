@@ -107,11 +107,11 @@ def _number(text: str) -> Any:
         return text
 
 
-def whose(words: Iterable[Text], image: str = "") -> str | None:
+def whose(words: Iterable[Text], image: str = "", env: Iterable[str] = ()) -> str | None:
     """The engine that an image's arguments plainly belong to: two that no other has, and none that only another has.
 
     Two more for each flag that the engine never had: another program shares some names, a mistake stands beside many.
-    An image that has the engine's name in its own counts as one.
+    An image that has the engine's name in its own counts as one, and so do variables that begin with it.
     """
     flags = [match.group() for word in words if (match := _FLAG.match(word.value))]
     if len(flags) < LEAST_TELLING or not any(_TELLING.fullmatch(flag) for flag in flags):
@@ -127,6 +127,7 @@ def whose(words: Iterable[Text], image: str = "") -> str | None:
     (name, count), *_ = tellers.items()
     has = options(name).known
     named = re.search(rf"(?:^|[-_./]){name}(?:[-_.:]|$)", image.rpartition("/")[2]) is not None
+    named = named or any(variable.startswith(f"{name.upper()}_") for variable in env)
     strangers = [flag for flag in dict.fromkeys(flags) if not has(flag) and not has(flag.replace("_", "-"))]
     return name if count + named >= LEAST_TELLING * (1 + len(strangers)) else None
 

@@ -116,7 +116,7 @@ def _of_build(line: CommandLine, named: str | None) -> Iterator[CommandLine]:
     from kvlint.carriers.arguments import another, build_of, continued, started, whose
 
     image = line.image.value if line.image is not None else ""
-    engine = named or build_of(image) or (None if another(image) else whose(line.args, image))
+    engine = named or build_of(image) or (None if another(image) else whose(line.args, image, line.env))
     place = line.image.span if line.image is not None else line.args[0].span if line.args else None
     words: Sequence[Text] = started(engine, place) if engine is not None and place is not None else ()
     if engine is not None and named is None and line.args and not line.args[0].value.startswith("-"):

@@ -108,3 +108,11 @@ def test_a_build_of_ones_own_whose_entrypoint_is_the_engine(given: str, line: st
         )
         == expected
     )
+
+
+def test_variables_that_begin_with_an_engine_s_name_count_as_one_flag() -> None:
+    given = "--model a/b --max-model-len 4096"  # the first is SGLang's and llama-server's too
+    assert whose(words(given)) is None
+    assert whose(words(given), "corp/llm:7", ["HF_HOME", "VLLM_SKIP_WARMUP"]) == "vllm"
+    assert whose(words(given), "corp/llm:7", ["SGLANG_LOG"]) is None
+    assert whose(words("--model a/b --port 1"), "corp/llm:7", ["VLLM_LOGGING_LEVEL"]) is None
