@@ -63,7 +63,12 @@ def _image(process: Process, engine: str) -> Iterator[Text]:
 
 
 def _required(process: Process, engine: str, project: Project) -> VersionClaim | None:
-    """A requirement or lock file in the process's directory or above it, nearest first."""
+    """A requirement or lock file in the process's directory or above it, nearest first.
+
+    None of them says what is in an image that is not built here.
+    """
+    if process.line.image is not None and process.site.carrier != "dockerfile":
+        return None
     distribution = engines.engine(engine).distribution
     directory = process.site.place.path.rpartition("/")[0]
     while True:

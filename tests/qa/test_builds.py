@@ -116,3 +116,15 @@ def test_variables_that_begin_with_an_engine_s_name_count_as_one_flag() -> None:
     assert whose(words(given), "corp/llm:7", ["HF_HOME", "VLLM_SKIP_WARMUP"]) == "vllm"
     assert whose(words(given), "corp/llm:7", ["SGLANG_LOG"]) is None
     assert whose(words("--model a/b --port 1"), "corp/llm:7", ["VLLM_LOGGING_LEVEL"]) is None
+
+
+@pytest.mark.parametrize(
+    ("image", "pinned"), [("lmcache/vllm-openai:2025-05-05-v1", False), ("vllm/vllm-openai", False), ("", True)]
+)
+def test_a_requirement_file_says_nothing_of_an_image(image: str, pinned: bool) -> None:
+    """The client of a server asks for a release of the engine too; what is in the server's image is another matter."""
+    where = f"image: {image}" if image else "build: ."
+    text = f"services:\n  llm:\n    {where}\n    entrypoint: [vllm, serve]\n    command: [a/b, -O, '3']\n"
+    files = {"deploy/compose.yaml": text, "pyproject.toml": '[project]\ndependencies = ["vllm==0.13.0"]\n'}
+    (group,) = evaluate(memory_project(files)).groups
+    assert (group.first.releases == ("0.13.0",)) is pinned
