@@ -179,11 +179,13 @@ def pods_of(item: Item) -> Iterator[Pod]:
         )
     if found:
         return
+    walked = MappingProxyType({"kind": kind, "walked": True})
     for path, owners, spec in _find_pods(root, (), (), 0):
         labels = owners[-1].map("metadata", "labels") if owners else None
         inner = path[-3] if len(path) > 2 and path[-1] == "spec" else path[-1] if path else ""
         workload = f"{name}/{inner}" if inner not in ("", "spec", "template", "predictor", "model") else name
-        yield Pod(item, spec, workload, place, labels_of(labels), replicas=_nearest_replicas(root, owners), data=data)
+        replicas = _nearest_replicas(root, owners)
+        yield Pod(item, spec, workload, place, labels_of(labels), replicas=replicas, data=walked)
 
 
 Found = tuple[tuple[str, ...], tuple[Map, ...], Map]

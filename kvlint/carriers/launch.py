@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MAX_NESTING = 4
 SCRIPT_ENDINGS = (".sh", ".bash", ".zsh", ".command")
+RAY_SCRIPT = "multi-node-serving.sh"  # of vLLM's own image: starts Ray, as the leader or as a worker
 # The text of the script that a word names, given the words that it is run with; None where that starts no engine in view.
 Scripts = Callable[[Text, Iterable[Text]], Union[Text, None]]
 
@@ -154,8 +155,8 @@ def of_script(script: Script, launch: Launch, depth: int = 0) -> Iterator[Comman
 def _ray(script: Script) -> Iterator[Wrapper]:
     """Ray, where a script starts it: what it serves may run on other nodes too."""
     for command in script.commands:
-        words = [word.value for word in command.words[:2]]
-        if len(words) == 2 and engines.basename(words[0]) == "ray" and words[1] in ("start", "symmetric-run"):
+        words = [engines.basename(word.value) for word in command.words[:3]]
+        if words[:2] in (["ray", "start"], ["ray", "symmetric-run"]) or RAY_SCRIPT in words:
             yield Wrapper("ray", command.words[0].span)
             return
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kvlint.command import CommandLine
-from kvlint.facts import Assumed, Fact, Value
+from kvlint.facts import Assumed, Fact, Unknown, Value
 from kvlint.records import dataclass, field
 from kvlint.source import Span, Text
 from kvlint.subjects import Problem, Process
@@ -73,13 +73,19 @@ GROUPS = frozenset(
 )
 
 
-def grouped(world: World) -> Fact[str] | None:
-    """Other nodes may hold devices of this engine: its object starts groups of pods, or its script joins a Ray cluster."""
+def grouped(world: World) -> Value[str] | None:
+    """Other nodes may hold devices of this engine: its object starts groups of pods, or its script joins a Ray cluster.
+
+    What the controller of an object makes of the pods in it is not known where its kind is not.
+    """
     process = world.process
     if any(wrapper.name == "ray" for wrapper in process.line.wrappers):
         return Fact("ray", Assumed("the script starts Ray, whose other nodes may have devices"))
     if process.site.data.get("kind") in GROUPS or any(name.startswith("LWS_") for name in world.env):
         return Fact("a leader-worker set", Assumed("the object has several nodes"))
+    if process.site.data.get("walked"):
+        kind = process.site.data.get("kind")
+        return Unknown("multi_node", f"a {kind} may run one engine in several pods", "the pods that one engine runs in")
     return None
 
 

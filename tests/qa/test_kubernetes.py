@@ -46,6 +46,7 @@ def test_a_variable_that_the_container_does_not_set_is_unknown() -> None:
 
 
 SCRIPT = "[bash, -c, 'ray start --head --port 6379; vllm serve Qwen/Qwen3-8B -tp 2 -pp 2']"
+MULTI = "[sh, -c, 'bash /vllm-workspace/examples/multi-node-serving.sh leader; vllm serve Qwen/Qwen3-8B -tp 2 -pp 2']"
 PLAIN = "[bash, -c, 'vllm serve Qwen/Qwen3-8B -tp 2 -pp 2']"
 
 
@@ -55,6 +56,7 @@ PLAIN = "[bash, -c, 'vllm serve Qwen/Qwen3-8B -tp 2 -pp 2']"
         (pod(PLAIN), ["devices-unlike-parallelism"]),
         (pod(SCRIPT, "StatefulSet"), []),
         (pod(PLAIN, "RoleBasedGroup", "workloads.x-k8s.io/v1alpha1"), []),
+        (pod(MULTI, "StatefulSet"), []),
     ],
 )
 def test_other_pods_may_hold_devices(files: dict[str, str], expected: list[str]) -> None:
@@ -104,3 +106,29 @@ OWN_SERVICE = POD.replace("spec:\n", "spec:\n  modelClaims: {{}}\n", 1)
 def test_objects_of_operators_that_are_not_known(text: str) -> None:
     (group,) = evaluate(memory_project({"a.yaml": text})).groups
     assert (group.first.engine, getattr(group.first.settings["model"], "value", None)) == ("vllm", "Qwen/Qwen3-8B")
+
+
+ROLES = """apiVersion: serving.example/v1
+kind: ModelServing
+metadata: {name: llm}
+spec:
+  roles:
+    - name: decode
+      entryTemplate:
+        spec:
+          containers:
+            - name: m
+              image: vllm/vllm-openai:v0.11.0
+              command: [vllm, serve, Qwen/Qwen3-8B, -tp, "2", -pp, "2"]
+              resources: {limits: {nvidia.com/gpu: 2}}
+              volumeMounts: [{name: shm, mountPath: /dev/shm}]
+          volumes: [{name: shm, emptyDir: {medium: Memory}}]
+      workerReplicas: 1
+"""
+
+
+def test_what_a_controller_of_an_unknown_kind_makes_of_a_pod_is_unknown() -> None:
+    """2 × 2 devices may stand in two pods of 2: nothing is said, and that is reported."""
+    report = check_files({"a.yaml": ROLES})
+    assert [each.rule for each in report.findings if each.severity != "note"] == []
+    assert "devices-unlike-parallelism" in [each.rule for each in report.unchecked]
