@@ -25,6 +25,7 @@ EXTENSIONS = {
     "bash": "shell",
     "zsh": "shell",
     "command": "shell",
+    **dict.fromkeys(("ksh", "sbatch", "slurm", "srun", "batch", "pbs", "lsf", "qsub", "job", "sub"), "script"),
     "mk": "makefile",
     "just": "justfile",
     "service": "systemd",

@@ -7,12 +7,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from kvlint.facts import Assumed, Fact, Unknown, Value, Written, low, quantity
+from kvlint.links import local_ports
 from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.ruleset import views
 from kvlint.ruleset.judge import Subject
 from kvlint.source import Text
-from kvlint.subjects import ServerGroup
+from kvlint.subjects import Server, ServerGroup
 from kvlint.tree import Map
 
 if TYPE_CHECKING:
@@ -59,9 +60,10 @@ def subjects(evaluation: Evaluation) -> Iterator[Subject]:
         if len(groups) > 1:
             by_servers.setdefault(tuple(map(id, groups)), (groups, []))[1].append(device)
     for groups, devices in by_servers.values():
-        facts = _shared(evaluation, groups)
-        facts["name"] = views.stated(", ".join(devices), groups[-1].first.program)
-        yield _subject(facts, groups, coefficient)
+        counted, facts = _shared(evaluation, groups)
+        if len(counted) > 1:
+            facts["name"] = views.stated(", ".join(devices), counted[-1].first.program)
+            yield _subject(facts, counted, coefficient)
     for groups in _by_ceiling(evaluation.groups):
         yield _subject(dict(_ceiling(groups)), groups, coefficient)
 
@@ -130,8 +132,8 @@ def _used(group: ServerGroup, visible: tuple[str, ...]) -> tuple[str, ...]:
     return visible[:count]
 
 
-def _shared(evaluation: Evaluation, groups: list[ServerGroup]) -> dict[str, Any]:
-    """The shares of the servers that provably run together, else of all that may."""
+def _shared(evaluation: Evaluation, groups: list[ServerGroup]) -> tuple[list[ServerGroup], dict[str, Any]]:
+    """The servers that provably run together, else all that may, and their shares."""
     together = _together(evaluation, groups)
     proved = len(together) > 1
     counted = together if proved else _apart(groups)
@@ -139,7 +141,7 @@ def _shared(evaluation: Evaluation, groups: list[ServerGroup]) -> dict[str, Any]
     shares = {f"share_{number}": _share(group) for number, group in enumerate(counted, 1)}
     if len(shares) > 1 and not any(share is None for share in shares.values()):
         facts["fraction_sum"] = fraction_sum(**{name: share for name, share in shares.items() if share is not None})
-    return facts | _duplicates(counted)
+    return counted, facts | _duplicates(counted)
 
 
 def _together(evaluation: Evaluation, groups: list[ServerGroup]) -> list[ServerGroup]:
@@ -164,17 +166,26 @@ def _optional(evaluation: Evaluation, group: ServerGroup) -> bool:
 
 
 def _apart(groups: list[ServerGroup]) -> list[ServerGroup]:
-    """Of servers that something runs one at a time only the first counts."""
+    """Of servers that something runs one at a time, or that listen on one port of the host, only the first counts."""
     kept: list[ServerGroup] = []
     seen: set[tuple[str, str]] = set()
+    ports: set[int] = set()
     for group in groups:
         site = group.first.site
         key = (site.carrier, site.place.path)
-        if site.exclusive and key in seen:
+        listening = _host_ports(group.first)
+        if (site.exclusive and key in seen) or ports & listening:
             continue
         seen |= {key} if site.exclusive else set()
+        ports |= listening
         kept.append(group)
     return kept
+
+
+def _host_ports(server: Server) -> set[int]:
+    """Ports that a server takes of the host itself: the second one to ask for such a port does not start."""
+    contained = server.site.carrier == "compose" or server.process.line.container is not None
+    return set() if contained and not server.site.published else local_ports(server)
 
 
 def _share(group: ServerGroup) -> Value[Any] | None:

@@ -40,11 +40,12 @@ def _by_host(evaluation: Evaluation) -> dict[tuple[str, ...], list[ServerGroup]]
         server = group.first
         site, port = server.site, server.settings.get("port")
         at = str(port.value) if isinstance(port, Fact) else ""  # containers of one pod share its names, not its ports
-        asked = (
-            site.name if "router" in site.data else ""
-        )  # a router's models are told apart by the model that is asked for
+        # a router's models are told apart by the model that is asked for
+        asked = site.name if "router" in site.data else ""
+        # a compose file beside another says again what the service is, or what it is instead
+        file = site.place.path if site.carrier == "compose" else ""
         for host in site.hosts if site.carrier in ("kubernetes", "compose") else ():
-            found.setdefault((site.unit, _role(server), server.engine, at, asked, host), []).append(group)
+            found.setdefault((site.unit, file, _role(server), server.engine, at, asked, host), []).append(group)
     return {name: groups for name, groups in found.items() if len(groups) > 1}
 
 
