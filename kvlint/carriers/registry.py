@@ -17,7 +17,10 @@ from kvlint.subjects import Admission, Problem, Process
 
 # In the order in which they are asked; a document may be claimed by several.
 MODULES: dict[str, tuple[str, ...]] = {
-    "yaml": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs", "clients", "traefik"),
+    "yaml": (
+        *("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs", "workflows", "clients"),
+        "traefik",
+    ),
     "json": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs", "clients", "traefik"),
     "toml": ("traefik",),
     "shell": ("shell",),
