@@ -24,7 +24,7 @@ class Written:
     """`span`: where the characters to edit stand; `via`: the uses that led there, outermost first.
 
     `doubt`: `splice` (something unseen may follow and win), `default` (a variable's default was taken), `claimed` (nothing
-    enforces it).  It lowers what a rule may say.
+    enforces it), `supposed` (who states it is supposed to stand before the server).  It lowers what a rule may say.
     """
 
     span: Span

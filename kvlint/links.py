@@ -1,9 +1,14 @@
-"""Who stands before whom.  A link needs proof: a unique match inside one deployment unit; two candidates are no link."""
+"""Who stands before whom.  A link needs proof: a unique match inside one deployment unit; two candidates are no link.
+
+Between units a port and a name together are taken for one, if nothing nearer has both: such a link is `supposed`, and what it
+leads to is at most a warning.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kvlint.carriers.base import nearest_paths
 from kvlint.facts import Fact, Value, quantity
 from kvlint.records import dataclass, field
 from kvlint.subjects import Admission, Endpoint, Process, Promise, Server, ServerGroup
@@ -13,10 +18,14 @@ LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]", "h
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A front and a server, with the hops between them, outermost first, the front first among them."""
+    """A front and a server, with the hops between them, outermost first, the front first among them.
+
+    `supposed`: one of the hops leads from one deployment unit to another.
+    """
 
     hops: tuple[Admission, ...]
     group: ServerGroup
+    supposed: bool = False
 
     @property
     def front(self) -> Admission:
@@ -43,9 +52,9 @@ def connect(groups: Iterable[ServerGroup], admissions: Iterable[Admission]) -> C
     groups, admissions = list(groups), list(admissions)
     chain = Chain()
     for front in admissions:
-        for hops, group in _reach(front, groups, admissions, chain, ()):
-            chain.links.append(Link(hops, group))
-        front.servers = tuple(dict.fromkeys(link.group.id for link in chain.links if link.front is front))
+        found = [*_reach(front, groups, admissions, chain, ())]
+        chain.links += found
+        front.servers = tuple(dict.fromkeys(link.group.id for link in found))
     return chain
 
 
@@ -55,28 +64,85 @@ def _reach(
     admissions: list[Admission],
     chain: Chain,
     seen: tuple[Admission, ...],
-) -> Iterator[tuple[tuple[Admission, ...], ServerGroup]]:
+) -> Iterator[Link]:
     if front in seen or len(seen) > 8:
         return
     target = front.target
     if isinstance(target, Process):
         for group in groups:
             if group.first.process is target:
-                yield (front,), group
+                yield Link((front,), group)
         return
     if not isinstance(target, Endpoint):
         return
     candidates = _asked([group for group in groups if answers(group, target, front.unit)], target)
     proxies = [each for each in admissions if each is not front and listens(each, target, front.unit)]
+    supposed = not candidates and not proxies
+    if supposed:
+        candidates, proxies = _elsewhere(front, target, groups, admissions)
     if len(candidates) + len(proxies) > 1:
         ids = (*(group.id for group in candidates), *(each.id for each in proxies))
         chain.ambiguous.append((front, ids))
         return
     for group in candidates:
-        yield (front,), group
+        yield Link((front,), group, supposed)
     for proxy in proxies:
-        for hops, group in _reach(proxy, groups, admissions, chain, (*seen, front)):
-            yield (front, *hops), group
+        for link in _reach(proxy, groups, admissions, chain, (*seen, front)):
+            yield Link((front, *link.hops), link.group, supposed or link.supposed)
+
+
+# Units whose processes are on one machine: what a scheduler places has no port there.
+_MACHINES = ("host ", "compose ", "nix ")
+
+
+def _elsewhere(
+    front: Admission, target: Endpoint, groups: list[ServerGroup], admissions: list[Admission]
+) -> tuple[list[ServerGroup], list[Admission]]:
+    """What an address may name in other units: of all that has its port and the model that is asked for, the nearest.
+
+    A file that no service of a compose project mounts is supposed to be for the one whose service it names.
+    """
+    if target.host is None or target.port is None or not front.unit.startswith(_MACHINES):
+        return [], []
+    local = target.host in LOCAL_HOSTS
+    if not local and (not front.unit.startswith("host ") or "." in target.host):
+        return [], []
+    other = [each for each in groups if each.first.site.unit not in ("", front.unit)]
+    found: list[ServerGroup] = []
+    for group in other:
+        server = group.first
+        if local:
+            at = target.port in local_ports(server) and _named(server.names, target) is True
+            matches = at and server.site.unit.startswith(_MACHINES)
+        else:
+            matches = answers(group, target, server.site.unit) and server.site.unit.startswith("compose ")
+            matches = matches and (server.engine not in CHECKS_NAMES or _named(server.names, target) is not False)
+        found += [group] if matches else []
+    proxies = [
+        each
+        for each in admissions
+        if each.unit.startswith(_MACHINES if local else "compose ")
+        and each.unit != front.unit
+        and "general" not in each.settings
+        and _named((each.name, *each.names), target) is True
+        and listens(each, target, each.unit)
+    ]
+    places = {id(each): each.first.site.place.path for each in found} | {id(each): each.place.path for each in proxies}
+    near = nearest_paths(front.place.path, places.values())
+    return (
+        [each for each in found if places[id(each)] in near],
+        [each for each in proxies if places[id(each)] in near],
+    )
+
+
+# Engines that refuse a request for a model that they do not serve.
+CHECKS_NAMES = frozenset({"vllm"})
+
+
+def _named(names: Iterable[str], target: Endpoint) -> bool | None:
+    """Whether one of the names is asked for; None where nothing is asked for, or no name is known."""
+    known = {*names}
+    return bool(known & {*target.names}) if known and target.names else None
 
 
 def _asked(candidates: list[ServerGroup], target: Endpoint) -> list[ServerGroup]:

@@ -94,7 +94,7 @@ def _settle(group: ServerGroup, chain: Chain, coefficients: Coefficients) -> Non
     from kvlint.windows import settle
 
     links = chain.of(group)
-    reaching = admitted_to(links)
+    reaching = admitted_to([link for link in links if not link.supposed])
     for world in group.worlds:
         settle(world, links, coefficients)
         if reaching is not None:

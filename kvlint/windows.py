@@ -35,10 +35,11 @@ def _window(server: Server, links: list[Link], coefficients: Coefficients) -> Va
     declared = server.settings.get("declared_window")
     if declared is not None:
         return declared
-    reaching = largest_promise(links)
+    proven = largest_promise(link for link in links if not link.supposed)
+    reaching = proven or largest_promise(links)
     if reaching is not None:
         tokens = reaching.promise.tokens
-        return tokens if reaching.promise.enforced else claimed(tokens)
+        return tokens if proven is not None and reaching.promise.enforced else claimed(tokens)
     longest = server.settings.get("model_window")
     if longest is None or isinstance(longest, Unknown):
         return Unknown("window", "nothing promises a window", "declare [[workload]] window in kvlint.toml")
@@ -47,11 +48,16 @@ def _window(server: Server, links: list[Link], coefficients: Coefficients) -> Va
 
 def claimed(fact: Fact[Any]) -> Fact[Any]:
     """The same value, whose written leaves nothing enforces."""
+    return doubted(fact, "claimed")
+
+
+def doubted(fact: Fact[Any], doubt: str) -> Fact[Any]:
+    """The same value, with a doubt in its written leaves."""
     origin = fact.origin
     if isinstance(origin, Written):
-        return Fact(fact.value, Written(origin.span, origin.via, "claimed"))
+        return Fact(fact.value, Written(origin.span, origin.via, doubt))
     if isinstance(origin, Derived):
-        inputs = tuple((name, claimed(each)) for name, each in origin.inputs)
+        inputs = tuple((name, doubted(each, doubt)) for name, each in origin.inputs)
         return Fact(fact.value, Derived(origin.quantity, inputs))
     return fact
 

@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 from kvlint.carriers.base import Item, directory
 from kvlint.carriers.embedded import Around
-from kvlint.facts import Fact, Value, Written, quantity
+from kvlint.facts import Fact, Unknown, Value, Written, quantity
 from kvlint.project import Project
 from kvlint.source import Text
 from kvlint.subjects import Endpoint
@@ -29,9 +29,24 @@ def copies(workers: int, replicas: int) -> int:
 def around(path: str, project: Project) -> Around:
     """The surroundings of a configuration file; of several services that mount it none is chosen."""
     found = list(_mounting(path, project))
-    if len(found) == 1:
-        return _service(path, *found[0])
-    return Around(path, f"host {directory(path)}")
+    if len({(directory(item.path), key.value) for item, key, _ in found}) != 1:
+        return Around(path, f"host {directory(path)}")
+    return _merged([_service(path, *each) for each in sorted(found, key=lambda each: len(each[0].path))])
+
+
+def _merged(files: list[Around]) -> Around:
+    """What several compose files of a directory say of one service: each adds to it, and the base comes first."""
+    counts = [each.copies for each in files if each.copies is not None]
+    known = {each.value for each in counts if isinstance(each, Fact)}
+    doubt = Unknown("copies", "compose files beside each other state different numbers", "one number of processes")
+    return Around(
+        files[0].path,
+        files[0].unit,
+        tuple(dict.fromkeys(host for each in files for host in each.hosts)),
+        tuple(dict.fromkeys(port for each in files for port in each.ports)),
+        counts[0] if len(known) == 1 and len(counts) == len(files) else doubt if counts else None,
+        contained=all(each.contained for each in files),
+    )
 
 
 def reached(target: Endpoint | None, around: Around) -> Endpoint | None:

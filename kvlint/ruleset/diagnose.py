@@ -43,6 +43,7 @@ DOUBTS = {
     "splice": "something unseen may follow",
     "default": "a variable's default is taken",
     "claimed": "nothing enforces what is claimed",
+    "supposed": "that it calls this server is supposed, by port and name",
 }
 
 

@@ -114,7 +114,7 @@ def _outcome(rule: Rule, subject: Subject, broken: list[tuple[Case, Verdict, boo
 def _severity(rule: Rule, subject: Subject, case: Case, verdict: Verdict, margin: bool) -> str:
     severity = rule.severity_of(verdict, case.lookup, case.engine, case.releases)
     doubts = set(_doubts(verdict.facts))
-    if severity == "error" and (margin or subject.doubt or doubts & {"splice", "default"}):
+    if severity == "error" and (margin or subject.doubt or doubts & {"splice", "default", "supposed"}):
         severity = "warning"
     if "claimed" in doubts:
         severity = {"error": "warning", "warning": "note"}.get(severity, severity)

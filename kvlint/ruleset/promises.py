@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kvlint.facts import Fact, Value, Written, low
 from kvlint.links import Link
-from kvlint.subjects import Admission, Endpoint
+from kvlint.records import replace
+from kvlint.subjects import Admission, Endpoint, Promise
+from kvlint.windows import doubted
 
 if TYPE_CHECKING:
     from kvlint.evaluation import Evaluation
@@ -27,12 +29,11 @@ def of_link(evaluation: Evaluation, link: Link) -> Iterator[tuple[str, Any]]:
 def _promised(paths: list[Link]) -> Iterator[tuple[str, Any]]:
     """The largest of each kind that any hop of a path through this front states."""
     largest: dict[str, Fact[int]] = {}
-    for hop in dict.fromkeys(hop for path in paths for hop in path.hops):
-        for promise in hop.promises:
-            if promise.tokens.origin.kind != "written":
-                continue
-            if promise.kind not in largest or largest[promise.kind].value < promise.tokens.value:
-                largest[promise.kind] = promise.tokens
+    for _, promise in _stated(paths):
+        if promise.tokens.origin.kind != "written":
+            continue
+        if promise.kind not in largest or largest[promise.kind].value < promise.tokens.value:
+            largest[promise.kind] = promise.tokens
     for kind, name in (("total", "promise"), ("input", "promised_input"), ("output", "promised_output")):
         if kind in largest:
             yield name, largest[kind]
@@ -41,20 +42,27 @@ def _promised(paths: list[Link]) -> Iterator[tuple[str, Any]]:
         yield "promised", max(windows, key=lambda tokens: tokens.value)
 
 
+def _stated(paths: Iterable[Link]) -> Iterator[tuple[Admission, Promise]]:
+    """Every promise of every hop, once: those of a path that is proven before those of one that is supposed."""
+    seen: list[Admission] = []
+    for path in sorted(paths, key=lambda each: each.supposed):
+        for hop in path.hops:
+            if hop in seen:
+                continue
+            seen.append(hop)
+            for each in hop.promises:
+                tokens = doubted(each.tokens, "supposed") if path.supposed else each.tokens
+                yield hop, replace(each, tokens=tokens)
+
+
 def _differing(evaluation: Evaluation, link: Link) -> Iterator[tuple[str, Any]]:
     """The smallest and the largest total over all paths, said once, at the largest."""
-    totals = [
-        (hop, promise.tokens)
-        for path in evaluation.chain.of(link.group)
-        for hop in path.hops
-        for promise in hop.promises
-        if promise.kind == "total"
-    ]
+    paths = evaluation.chain.of(link.group)
+    totals = [(hop, promise.tokens) for hop, promise in _stated(paths) if promise.kind == "total"]
     if not totals:
         return
     least, greatest = (choose(totals, key=lambda each: each[1].value) for choose in (min, max))
-    paths = (path for path in evaluation.chain.of(link.group) if path.hops[-1] is link.front)
-    if any(greatest[0] in path.hops for path in paths):
+    if any(greatest[0] in path.hops for path in paths if path.hops[-1] is link.front):
         yield "least_promise", least[1]
         yield "greatest_promise", greatest[1]
 

@@ -28,7 +28,8 @@ def links(evaluation: Evaluation) -> Iterator[Subject]:
         facts: dict[str, Any] = dict(_admitted(link.group, evaluation.chain.of(link.group)))
         facts |= dict(promises.of_link(evaluation, link))
         facts |= _front(link)
-        yield views.link(link.front, link.group, facts, evaluation.coefficients.get)
+        doubt = "supposed" if link.supposed else None
+        yield views.link(link.front, link.group, facts, evaluation.coefficients.get, doubt=doubt)
 
 
 def _front(link: Link) -> dict[str, Any]:

@@ -161,6 +161,7 @@ def link(
     facts: Mapping[str, Found],
     coefficient: Coefficients,
     identity: str = "",
+    doubt: str | None = None,
 ) -> Subject:
     """An admission limit and a server that it proves to stand in front of.  `facts`: the names `link.*` of this pair."""
     cases = []
@@ -185,6 +186,7 @@ def link(
         servers=(group.id,),
         admissions=(front.id,),
         data=(front, group),
+        doubt=doubt,
     )
 
 
