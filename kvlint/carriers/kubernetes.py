@@ -86,12 +86,12 @@ class Kubernetes:
         return is_object(item) or is_kustomization(item)
 
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
-        builds = _builds(items, project)
+        builds, fragments = _builds(items, project)
         covered = {path for build in builds for path in build.paths}
         plain = Cluster(project, paths=set(covered))
         for item in items:
             if item.path not in covered:
-                plain.add(item)
+                plain.add(fragments.get((item.path, item.ordinal), item))
         for kind, word in CONTEXT_KINDS.items():
             plain.search(word, kind)
         for kind, name in tuple(plain.objects):
@@ -104,12 +104,17 @@ class Kubernetes:
 CARRIER = Kubernetes()
 
 
-def _builds(items: list[Item], project: Project) -> list[Cluster]:
+def _builds(items: list[Item], project: Project) -> tuple[list[Cluster], dict[tuple[str, int], Item]]:
+    """What the kustomizations of the project make of the items, and the patches among these whose object is not in view."""
     if not any(path.rpartition("/")[2] in KUSTOMIZATIONS for path in project.all_paths):
-        return []
+        return [], {}
     from kvlint.carriers import kustomize
 
-    return kustomize.builds(items, project)
+    made = kustomize.builds(items, project)
+    named = {path: span for path, span in made.patches.items() if path not in made.applied}
+    return made.clusters, {
+        (item.path, item.ordinal): kustomize.fragment(item, named[item.path]) for item in items if item.path in named
+    }
 
 
 def _cluster(cluster: Cluster) -> Iterator[Finding]:

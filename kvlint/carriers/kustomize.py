@@ -15,19 +15,39 @@ from kvlint.carriers.base import KUSTOMIZATIONS, Item, directory, is_object
 from kvlint.carriers.cluster import Cluster, namespace, texts
 from kvlint.project import Project
 from kvlint.records import dataclass, field, replace
-from kvlint.source import Text
+from kvlint.source import Span, Text
 from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 
 NOT_FOLLOWED = ("transformers", "replacements", "vars", "patchesTransformers")
+PATCHES = ("patches", "patchesStrategicMerge", "patchesJson6902")
 MAX_DEPTH = 12
 MAX_FILES = 400
 
 
-def builds(items: list[Item], project: Project) -> list[Cluster]:
-    """One cluster for each outermost kustomization that reaches a file of `items` through another directory or a change."""
+@dataclass(frozen=True, slots=True)
+class Builds:
+    """One cluster for each outermost kustomization that reaches a file of `items` through another directory or a change.
+
+    `applied`: files of patches that some object in view gets.  `patches`: all of them, with what names each.
+    """
+
+    clusters: list[Cluster]
+    applied: set[str]
+    patches: dict[str, Span]
+
+
+def builds(items: list[Item], project: Project) -> Builds:
     found = _Tree(project)
-    if not found.directories:
-        return []
+    return Builds(_clusters(found, items, project), found.applied, dict(found.patches()))
+
+
+def fragment(item: Item, named: Span) -> Item:
+    """A patch of an object that is not in view, of which it says a part only."""
+    why = Opaque(named, "the object that this patches is not in these files", "the object that is patched")
+    return replace(item, node=patches.fragment(item.node, why)) if isinstance(item.node, Map) else item
+
+
+def _clusters(found: _Tree, items: list[Item], project: Project) -> list[Cluster]:
     wanted = {item.path for item in items}
     inner = {base for at in found.directories for base in found.bases(at)}
     made = []
@@ -45,18 +65,26 @@ def builds(items: list[Item], project: Project) -> list[Cluster]:
 
 @dataclass(slots=True)
 class _Rendered:
-    """The objects of one kustomization so far.  `changes`: something other than collecting them was done."""
+    """The objects of one kustomization so far.
+
+    `changes`: something other than collecting them was done.  `patched`: the files of objects with those that patch them.
+    """
 
     items: list[Item] = field(default_factory=list)
     paths: set[str] = field(default_factory=set)
     generated: dict[str, Map] = field(default_factory=dict)
+    patched: dict[str, frozenset[str]] = field(default_factory=dict)
     changes: bool = False
 
     def elsewhere(self, at: str, wanted: set[str]) -> bool:
-        return any(directory(path) != at for path in self.paths & wanted)
+        """Whether the objects that matter stand in another directory than the kustomization."""
+        objects = {item.path for item in self.items}
+        matter = (path for path in objects if path in wanted or self.patched.get(path, frozenset()) & wanted)
+        return any(directory(path) != at for path in matter)
 
     def add(self, other: _Rendered) -> None:
         self.items += other.items
+        self.patched |= other.patched
         self.paths |= other.paths
         self.generated |= other.generated
         self.changes = True
@@ -74,6 +102,20 @@ class _Tree:
         self._nodes: dict[str, Map | None] = {}
         self._rendered: dict[str, _Rendered | None] = {}
         self._read = 0
+        self.applied: set[str] = set()
+
+    def patches(self) -> Iterator[tuple[str, Span]]:
+        """The files that kustomizations name as patches."""
+        for at in sorted(self.directories):
+            node = self.node(at)
+            for key in PATCHES if node is not None else ():
+                for item in node.list(key) or ():  # type: ignore[union-attr]
+                    text = (
+                        item.text if isinstance(item, Scalar) else item.text("path") if isinstance(item, Map) else None
+                    )
+                    path = resolve(at, text.value) if text is not None and "\n" not in text.value else ""
+                    if text is not None and path in self.project.all_paths:
+                        yield path, text.span
 
     def node(self, at: str) -> Map | None:
         if at not in self._nodes:
@@ -117,7 +159,7 @@ class _Tree:
         if path in self.directories:
             inner = self.render(path, depth + 1)
             if inner is not None:
-                made.add(_Rendered(list(inner.items), set(inner.paths), dict(inner.generated)))
+                made.add(_Rendered(list(inner.items), set(inner.paths), dict(inner.generated), dict(inner.patched)))
             return
         if path not in self.project.all_paths or self._read > MAX_FILES:
             return
@@ -134,7 +176,12 @@ class _Tree:
             made.changes = True
         transforms = [*_patches(node, at, self.project), *_settings(node)]
         for item, transform in ((number, each) for number in range(len(made.items)) for each in transforms):
-            made.items[item] = _applied(made.items[item], transform)
+            before = made.items[item]
+            made.items[item] = _applied(before, transform)
+            if made.items[item] is not before and transform.path:
+                self.applied.add(transform.path)
+                made.patched[before.path] = made.patched.get(before.path, frozenset()) | {transform.path}
+                made.paths.add(transform.path)
         made.changes = made.changes or bool(transforms)
 
 
@@ -146,42 +193,45 @@ def resolve(at: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Transform:
-    """One change, to the objects that its target names; `node` is the patch, a list for JSON 6902."""
+    """One change, to the objects that its target names; `node` is the patch, a list for JSON 6902, `path` the file of it."""
 
     kind: str
     node: Node
     target: Map | None = None
+    path: str = ""
 
 
 def _patches(node: Map, at: str, project: Project) -> Iterator[_Transform]:
     for item in node.list("patchesStrategicMerge") or ():
         if isinstance(item, Scalar):
-            yield from (_Transform("merge", each) for each in _patch_nodes(item.text, at, project))
+            yield from (_Transform("merge", each, None, path) for path, each in _patch_nodes(item.text, at, project))
     for key in ("patches", "patchesJson6902"):
         for each in (node.list(key) or List((), node.span)).maps():
             yield from _one_patch(each, at, project)
         for item in node.list(key) or ():
             if isinstance(item, Scalar):
-                yield from (_Transform("merge", patch) for patch in _patch_nodes(item.text, at, project))
+                yield from (
+                    _Transform("merge", each, None, path) for path, each in _patch_nodes(item.text, at, project)
+                )
 
 
 def _one_patch(each: Map, at: str, project: Project) -> Iterator[_Transform]:
     text = each.text("patch") or each.text("path")
-    for patch in _patch_nodes(text, at, project) if text is not None else ():
+    for path, patch in _patch_nodes(text, at, project) if text is not None else ():
         kind = "operations" if isinstance(patch, List) else "merge"
-        yield _Transform(kind, patch, each.map("target"))
+        yield _Transform(kind, patch, each.map("target"), path)
 
 
-def _patch_nodes(text: Text, at: str, project: Project) -> list[Node]:
-    """A patch written in place, or the documents of the file that is named."""
+def _patch_nodes(text: Text, at: str, project: Project) -> list[tuple[str, Node]]:
+    """A patch written in place, or the documents of the file that is named, each with the file's path."""
     from kvlint.carriers.embedded import documents
 
     if "\n" in text.value or text.value.lstrip().startswith(("[", "{")):
-        return documents(text)
+        return [("", node) for node in documents(text)]
     path = resolve(at, text.value)
     if path not in project.all_paths:
         return []
-    return [item.node for item in project.items(path) if item.node is not None]
+    return [(path, item.node) for item in project.items(path) if item.node is not None]
 
 
 def _settings(node: Map) -> Iterator[_Transform]:

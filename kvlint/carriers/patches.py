@@ -203,6 +203,25 @@ def key_at(name: str, span: Span) -> Scalar:
     return Scalar(Text.at(name, span), span)
 
 
+def fragment(node: Map, why: Opaque, depth: int = 0) -> Map:
+    """A strategic merge patch as the object that it is a part of: what is absent in its maps is not known.
+
+    Lists of words replace those of the object; others are merged with them.
+    """
+    if depth > MAX_DEPTH:
+        return node
+    entries = []
+    for entry in node:
+        value = entry.value
+        if isinstance(value, Map):
+            value = fragment(value, why, depth + 1)
+        elif isinstance(value, List) and any(isinstance(item, Map) for item in value):
+            items = tuple(fragment(item, why, depth + 1) if isinstance(item, Map) else item for item in value)
+            value = replace_open(List(items, value.span, value.open), why)
+        entries.append(Entry(entry.key, value))
+    return Map(tuple(entries), node.span, (*node.open, why))
+
+
 def opened(node: Node, why: Opaque, names: tuple[str, ...], depth: int = 0) -> Node:
     """The tree in which every list and map under one of `names` may hold more than is seen."""
     if depth > MAX_DEPTH or not isinstance(node, (Map, List)):

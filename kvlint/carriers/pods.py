@@ -95,7 +95,7 @@ def processes(pod: Pod, cluster: Cluster) -> Iterator[Process]:
 
 
 def of_container(pod: Pod, container: Map, cluster: Cluster) -> Iterator[Process]:
-    command, args = container.get("command"), container.get("args")
+    command, args = container.get("command"), container.get("args") or hidden(container, "args")
     image = image_of(container)
     if command is None and args is None and image is None and pod.engine is None:
         return
@@ -235,8 +235,8 @@ def environment(
         open_ += [Opening(0, each.span, each.reason, each.supply) for each in node.open]
     elif isinstance(node, Map):
         _set_all(env, node, near, cluster)
-    elif isinstance(node, Opaque):
-        open_.append(Opening(0, node.span, node.reason))
+    elif (unseen := hidden(container, "env")) is not None:
+        open_.append(Opening(0, unseen.span, unseen.reason, unseen.supply))
     return env, open_
 
 
@@ -415,7 +415,18 @@ def _shared_memory(spec: Map, container: Map) -> Value[int] | None:
                 size = quantity_of(volume.get("emptyDir", "sizeLimit"))
                 return size or Fact(0, Assumed("a mounted /dev/shm without sizeLimit takes half of the node's memory"))
         return Unknown("shared_memory", "the volume at /dev/shm is not in these files", "the volume's definition")
-    return None
+    unseen = hidden(container, "volumeMounts")
+    return Unknown("shared_memory", unseen.reason, unseen.supply or "the volumeMounts") if unseen is not None else None
+
+
+def hidden(node: Map, key: str) -> Opaque | None:
+    """What may stand under a key, or among its items, without being seen."""
+    found = node.get(key)
+    if isinstance(found, Opaque):
+        return found
+    unseen = node.open if found is None else found.open if isinstance(found, (Map, List)) else ()
+    items = found.items if isinstance(found, List) else ()
+    return next((each for each in (*unseen, *items) if isinstance(each, Opaque)), None)
 
 
 def labels_of(node: Map | None) -> dict[str, str]:

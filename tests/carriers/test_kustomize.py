@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from carried import found, processes, value, words
+from carried import found, process, processes, value, words
+
+from kvlint.facts import Unknown
 
 BASE = """\
 apiVersion: apps/v1
@@ -159,3 +161,44 @@ def test_a_limit_beside_two_overlays_is_one() -> None:
     read = found(files)
     assert [each.id for each in read.admissions] == ["mesh/limit.yaml#traefik:m"]
     assert len(read.processes) == 2
+
+
+PATCH = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: llm}
+spec:
+  template:
+    spec:
+      containers:
+        - {name: m, image: vllm/vllm-openai:v0.11.0, args: [--model=a/b, --tensor-parallel-size=2]}
+"""
+BARE = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: llm}
+spec:
+  template:
+    spec:
+      containers:
+        - {name: m, image: set-by-overlay, volumeMounts: [{name: s, mountPath: /dev/shm}]}
+      volumes: [{name: s, emptyDir: {medium: Memory, sizeLimit: 8Gi}}]
+"""
+
+
+def test_a_patch_of_what_is_not_in_view_says_a_part_only() -> None:
+    """The object stands in another repository: what it mounts and what it sets besides is not known."""
+    remote = "resources: [https://example.org/base]\npatches: [{path: patch.yaml}]\n"
+    only = process({"o/kustomization.yaml": remote, "o/patch.yaml": PATCH})
+    assert isinstance(only.site.shared_memory, Unknown)
+    assert only.line.env_open
+    plain = process({"o/patch.yaml": PATCH})
+    assert (plain.site.shared_memory, plain.line.env_open) == (None, ())
+
+
+def test_a_patch_of_an_object_that_names_no_engine() -> None:
+    files = {"base/d.yaml": BARE, "base/kustomization.yaml": "resources: [d.yaml]\n"}
+    for name in ("one", "two"):
+        files[f"{name}/kustomization.yaml"] = "resources: [../base]\npatches: [{path: patch.yaml}]\n"
+        files[f"{name}/patch.yaml"] = PATCH.replace("a/b", f"a/{name}")
+    found = processes(files)
+    assert sorted(found) == ["base/d.yaml@one#llm/m", "base/d.yaml@two#llm/m"]
+    assert [value(each.site.shared_memory) for each in found.values()] == [8 * 2**30] * 2
