@@ -46,7 +46,23 @@ def _by_host(evaluation: Evaluation) -> dict[tuple[str, ...], list[ServerGroup]]
         file = site.place.path if site.carrier == "compose" else ""
         for host in site.hosts if site.carrier in ("kubernetes", "compose") else ():
             found.setdefault((site.unit, file, _role(server), server.engine, at, asked, host), []).append(group)
-    return {name: groups for name, groups in found.items() if len(groups) > 1}
+    return {
+        (*name[:-1], origin, name[-1]): together
+        for name, groups in found.items()
+        for origin, together in _together(groups).items()
+        if len(together) > 1
+    }
+
+
+def _together(groups: list[ServerGroup]) -> dict[str, list[ServerGroup]]:
+    """Those that can run at once: where an object's name stands in several files, or renders, these are alternatives."""
+    names = [group.first.site.name for group in groups]
+    if len(set(names)) == len(names):
+        return {"": groups}
+    found: dict[str, list[ServerGroup]] = {}
+    for group in groups:
+        found.setdefault(group.id.partition("#")[0], []).append(group)
+    return found
 
 
 def _by_proxy(evaluation: Evaluation) -> dict[tuple[str, ...], list[ServerGroup]]:
@@ -84,7 +100,7 @@ def _subject(
         "name": views.stated(name, last),
         "differ": views.stated(True, last),
         "setting": views.stated(setting, last),
-        "values": views.stated(shown, last),
+        "values": views.stated(tuple(dict.fromkeys(shown)), last),
     }
     return views.plain(
         "group",

@@ -90,3 +90,18 @@ SERVICE = (
 )
 def test_servers_behind_a_service_are_the_same(one: str, other: str, expected: list[str]) -> None:
     assert said("replica-identity", {"pods.yaml": one + other + SERVICE}) == expected
+
+
+def test_files_that_hold_one_object_are_alternatives() -> None:
+    """Two files with a Deployment of one name: whichever is applied last is the one that runs.  Overlays of one base likewise."""
+    one, other = replica("a", ""), replica("a", ", --kv-cache-dtype=fp8")
+    assert said("replica-identity", {"a.yaml": one + SERVICE, "b.yaml": other + SERVICE}) == []
+    compose = "services:\n  chat:\n    image: vllm/vllm-openai:v0.22.1\n    command: [a/b, --kv-cache-dtype, {}]\n"
+    assert said("replica-identity", {f"compose-{kv}.yaml": compose.format(kv) for kv in ("auto", "fp8")}) == []
+    overlays = {"base/d.yaml": one + SERVICE, "base/kustomization.yaml": "resources: [d.yaml]\n"}
+    for name, kv in (("dev", "auto"), ("prod", "fp8")):
+        patch = f"[{{op: add, path: /spec/containers/0/args/-, value: --kv-cache-dtype={kv}}}]"
+        overlays[f"{name}/kustomization.yaml"] = (
+            f"resources: [../base]\npatches: [{{target: {{kind: Pod}}, patch: '{patch}'}}]\n"
+        )
+    assert said("replica-identity", overlays) == []
