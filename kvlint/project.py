@@ -55,6 +55,9 @@ SEEDS = (
         b"opencode.ai",
         b"tokenconfig",
         b"contextlength",
+        b"contextwindow",
+        b"context_window",
+        b"available_models",
         b"max_input_tokens",
         b"limit_conn",
         b"max_conns",
@@ -73,7 +76,7 @@ SEEDS = (
     ),
 )
 # Each of them holds one of these fewer words, and most files hold none.
-_COMMON = (b"lm", b"model", b"concurrency", b"conn", b"_request", b"token")
+_COMMON = (b"lm", b"model", b"context", b"concurrency", b"conn", b"_request", b"token")
 _HINTS = tuple(dict.fromkeys(next((part for part in _COMMON if part in word), word) for word in SEEDS))
 KEPT_BYTES = 256 * 1024  # context files above this are looked at when a name leads to them, not searched
 
@@ -241,17 +244,20 @@ class _Searched:
 
     def find(self, wanted: bytes, among: bytes) -> Iterable[str]:
         if not among:
-            return self._contents.holding(wanted)
-        if among not in self._paths:
-            self._paths[among] = self._contents.holding(among)
+            return self._holding(wanted)
         if wanted not in self._rare:
-            return [path for path in self._paths[among] if wanted in self._contents.get(path)]
+            return [path for path in self._holding(among) if wanted in self._contents.get(path)]
         if among not in self._places:
             places = self._places.setdefault(among, {})
-            for path in self._paths[among]:
+            for path in self._holding(among):
                 for name in self._rare.intersection(_words(self._contents.get(path))):
                     places.setdefault(name, []).append(path)
         return self._places[among].get(wanted, ())
+
+    def _holding(self, wanted: bytes) -> list[str]:
+        if wanted not in self._paths:
+            self._paths[wanted] = list(self._contents.holding(wanted))
+        return self._paths[wanted]
 
 
 def _words(data: bytes) -> list[bytes]:

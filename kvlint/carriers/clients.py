@@ -1,7 +1,8 @@
-"""Clients that repeat a server's window: opencode, LibreChat, Continue, aider.
+"""Clients that repeat a server's window: opencode, LibreChat, Continue, aider, Crush, pi and OpenClaw, Zed, Codex.
 
 Their limit is a promise: they fill a context up to it before they drop or summarize.  aider only warns.  Facts: the table of
-clients in the facts on admission; a client without an address of its own is linked to nothing.
+clients in the facts on admission, and each client's own page of its configuration; a client without an address of its own is
+linked to nothing.
 """
 
 from __future__ import annotations
@@ -57,6 +58,11 @@ def _kind(root: Map) -> str | None:
         return "opencode"
     if endpoints is not None and any("baseURL" in each for each in endpoints.maps()):
         return "librechat"
+    for kind, read in _BY_PROVIDER.items():
+        if any(True for _ in read(root)):
+            return kind
+    if "model_context_window" in root and "model_provider" in root:
+        return "codex"
     models = root.list("models")
     if models is not None and any("provider" in each and "model" in each for each in models.maps()):
         return "continue"
@@ -167,4 +173,70 @@ def _aider_address(path: str, project: Project) -> Text | None:
     return None
 
 
-_READERS = {"opencode": _opencode, "librechat": _librechat, "continue": _continue}
+Listed = Iterator[tuple[Text | None, Map]]  # the address of a provider, and one of its models
+
+
+def _listed(providers: Map | None, address: str, models: str, window: str) -> Listed:
+    """Models with a window, in the lists of providers."""
+    for provider in providers or ():
+        if isinstance(provider.value, Map):
+            for model in (provider.value.list(models) or List((), provider.value.span)).maps():
+                if window in model:
+                    yield provider.value.text(address), model
+
+
+def _in_crush(root: Map) -> Listed:
+    return _listed(root.map("providers"), "base_url", "models", "context_window")
+
+
+def _in_pi(root: Map) -> Listed:
+    return _listed(root.map("providers") or root.map("models", "providers"), "baseUrl", "models", "contextWindow")
+
+
+def _in_zed(root: Map) -> Listed:
+    """Under the provider, or one level deeper, where there are several of its kind."""
+    for providers in (root.map("language_models"), root.map("language_models", "openai_compatible")):
+        yield from _listed(providers, "api_url", "available_models", "max_tokens")
+
+
+def _crush(root: Map, around: Around) -> Iterator[Admission]:
+    for address, model in _in_crush(root):
+        limits = {"total": model.get("context_window"), "output": model.get("default_max_tokens")}
+        yield from _named("Crush", model.text("id"), around, address, limits)
+
+
+def _pi(root: Map, around: Around) -> Iterator[Admission]:
+    system = "OpenClaw" if root.map("models", "providers") is not None else "pi"
+    for address, model in _in_pi(root):
+        yield from _named(system, model.text("id"), around, address, {"total": model.get("contextWindow")})
+
+
+def _zed(root: Map, around: Around) -> Iterator[Admission]:
+    for address, model in _in_zed(root):
+        limits = {"total": model.get("max_tokens"), "output": model.get("max_output_tokens")}
+        yield from _named("Zed", model.text("name"), around, address, limits)
+
+
+def _codex(root: Map, around: Around) -> Iterator[Admission]:
+    address = root.text("model_providers", root.string("model_provider") or "", "base_url")
+    limits = {"total": root.get("model_context_window"), "output": root.get("model_max_output_tokens")}
+    yield from _named("Codex", root.text("model"), around, address, limits)
+
+
+def _named(
+    system: str, name: Text | None, around: Around, address: Text | None, limits: dict[str, Node | None]
+) -> Iterator[Admission]:
+    if name is not None:
+        yield from _client(system, name, around, address, limits)
+
+
+_BY_PROVIDER = {"crush": _in_crush, "pi": _in_pi, "zed": _in_zed}
+_READERS = {
+    "opencode": _opencode,
+    "librechat": _librechat,
+    "continue": _continue,
+    "crush": _crush,
+    "pi": _pi,
+    "zed": _zed,
+    "codex": _codex,
+}

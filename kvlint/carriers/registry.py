@@ -22,7 +22,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "traefik",
     ),
     "json": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs", "clients", "traefik"),
-    "toml": ("traefik",),
+    "toml": ("traefik", "clients"),
     "shell": ("shell",),
     "modelfile": ("modelfile",),
     "nix": ("nix",),

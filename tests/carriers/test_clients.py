@@ -36,6 +36,29 @@ models:
     apiBase: http://localhost:8000/v1
     defaultCompletionOptions: {contextLength: 50000, maxTokens: 4000}
 """
+CRUSH = """\
+{"providers": {"local": {"type": "openai-compat", "base_url": "http://localhost:8000/v1",
+  "models": [{"id": "Qwen/Qwen3-8B", "context_window": 70000, "default_max_tokens": 9000}]}}}
+"""
+PI = """\
+{"providers": {"local": {"baseUrl": "http://localhost:8000/v1", "api": "openai-completions",
+  "models": [{"id": "Qwen/Qwen3-8B", "contextWindow": 80000, "maxTokens": 9000}, {"id": "other"}]}}}
+"""
+ZED = """\
+{
+  // as Zed's own settings have them
+  "language_models": {"openai_compatible": {"Local": {"api_url": "http://localhost:8000/v1",
+    "available_models": [{"name": "Qwen/Qwen3-8B", "max_tokens": 90000, "max_output_tokens": 4096}]}}}
+}
+"""
+CODEX = """\
+model = "Qwen/Qwen3-8B"
+model_provider = "local"
+model_context_window = 100000
+
+[model_providers.local]
+base_url = "http://localhost:8000/v1"
+"""
 AIDER = '{"openai/Qwen/Qwen3-8B": {"max_input_tokens": 60000, "max_output_tokens": 4096}}'
 SERVER = "#!/bin/sh\nexec vllm serve Qwen/Qwen3-8B --max-model-len 32768 --port 8000\n"
 
@@ -46,6 +69,15 @@ SERVER = "#!/bin/sh\nexec vllm serve Qwen/Qwen3-8B --max-model-len 32768 --port 
         ({"opencode.json": OPENCODE}, [("total", 65536, True), ("output", 8192, True)]),
         ({"librechat.yaml": LIBRECHAT}, [("total", 40000, True)]),
         ({"config.yaml": CONTINUE}, [("total", 50000, True), ("output", 4000, True)]),
+        ({"crush.json": CRUSH}, [("total", 70000, True), ("output", 9000, True)]),
+        ({"models.json": PI}, [("total", 80000, True)]),
+        ({"openclaw.json": f'{{"models": {PI}}}'}, [("total", 80000, True)]),
+        ({"settings.json": ZED}, [("total", 90000, True), ("output", 4096, True)]),
+        (
+            {"settings.json": ZED.replace('"openai_compatible": {', "").replace("}]}}}", "}]}}")},
+            [("total", 90000, True), ("output", 4096, True)],
+        ),
+        ({"config.toml": CODEX}, [("total", 100000, True)]),
         (
             {".aider.model.metadata.json": AIDER, ".aider.conf.yml": "openai-api-base: http://localhost:8000/v1\n"},
             [("input", 60000, False), ("output", 4096, False)],
@@ -65,7 +97,17 @@ def test_a_client_that_calls_nothing_of_ours_is_left_out() -> None:
     assert admission({"opencode.json": hidden}).target is None
 
 
-@pytest.mark.parametrize(("name", "text"), [("opencode.json", OPENCODE), ("config.yaml", CONTINUE)])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("opencode.json", OPENCODE),
+        ("config.yaml", CONTINUE),
+        ("crush.json", CRUSH),
+        ("models.json", PI),
+        ("settings.json", ZED),
+        ("config.toml", CODEX),
+    ],
+)
 def test_a_window_larger_than_the_server_s(name: str, text: str) -> None:
     report = check_files({name: text, "chat.sh": SERVER})
     assert ("window-mismatch", "error") in {(each.rule, each.severity) for each in report.findings}
