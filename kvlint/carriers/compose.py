@@ -175,6 +175,12 @@ def _words(file: _File, node: Node | None) -> tuple[list[Text], list[Opening]]:
     return words, openings
 
 
+def environment(item: Item, service: Map, project: Project) -> dict[str, Text]:
+    """The variables of one service."""
+    file = _File(item, project, _dotenv(directory(item.path), project))
+    return _environment(file, list(_layers(file, service)))[0]
+
+
 def _environment(file: _File, layers: list[Map]) -> tuple[dict[str, Text], list[Opening]]:
     """`env_file` first, then `environment`; a service's own win over those it extends."""
     env: dict[str, Text] = {}

@@ -6,7 +6,7 @@ The string is read as YAML (of which JSON is a part), and every place in what co
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.cluster import Cluster, same_space, unit
@@ -14,7 +14,7 @@ from kvlint.facts import Value
 from kvlint.formats import yaml
 from kvlint.formats.shell.text import NOWHERE, Slicer
 from kvlint.patterns import regex
-from kvlint.records import dataclass
+from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Source, Span, Text
 from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 
@@ -98,7 +98,7 @@ class _Inner:
 class Around:
     """Where an embedded file is served from: its deployment unit, the names and ports of what mounts it.
 
-    `copies`: processes that read it, each for itself.  `contained`: in a network of its own.
+    `copies`: processes that read it, each for itself.  `contained`: in a network of its own.  `env`: its variables.
     """
 
     path: str
@@ -107,6 +107,7 @@ class Around:
     ports: tuple[int, ...] = ()
     copies: Value[int] | None = None
     contained: bool = False
+    env: Mapping[str, Text] = field(default_factory=dict)
 
 
 def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:

@@ -29,6 +29,7 @@ _LIMIT = regex(
     r"concurren|inflight|parallel|maxrequests|contextwindow|contextlength|contextsize|maxcontext|maxmodellen"
     r"|max(?:input|output)tokens"
 )
+ENVIRONMENT = "os.environ/"
 _FALLBACKS = ("context_window_fallbacks", "fallbacks")
 
 
@@ -78,6 +79,14 @@ class _Proxy:
     settings: Mapping[str, Value[Any]] = field(default_factory=dict)
     enforced: bool = False
 
+    def filled(self, text: Text | None) -> Text | None:
+        """`os.environ/NAME`, a variable of the proxy's process."""
+        if text is None or not text.value.startswith(ENVIRONMENT):
+            return text
+        name = text.value.removeprefix(ENVIRONMENT)
+        value = self.root.text("environment_variables", name) or self.around.env.get(name)
+        return value.seen_from(text.span) if value is not None else text
+
 
 def config(root: Map, around: Around) -> Iterator[Finding]:
     """Everything that a proxy's configuration holds, from whatever document it was read."""
@@ -126,13 +135,13 @@ def _deployment(proxy: _Proxy, entry: Map) -> Admission | None:
     settings = {**proxy.settings, **_fallbacks(proxy.root, name.value)}
     if key is not None:
         settings["limit_key"] = Fact(key.value, Written(key.span))
-    address = params.text("api_base") or params.text("base_url")
-    model = params.text("model")
+    address = proxy.filled(params.text("api_base") or params.text("base_url"))
+    model = proxy.filled(params.text("model"))
     if model is not None and model.known:
         settings["model"] = Fact(model.value, Written(model.span, model.via))
     if "cache_salt" in (params.map("extra_body") or Map((), entry.span)):
         settings["salted"] = Fact(True, Written(entry.span))
-    target = endpoint(address, _names(params.text("model")))
+    target = endpoint(address, _names(model))
     if address is not None and target is None:
         settings["api_base"] = Unknown("api_base", "the address is filled in elsewhere", "a literal api_base")
     info = entry.map("model_info")

@@ -7,7 +7,7 @@ Facts: nginx.org/r/limit_conn; nginx/documentation@76d29060: http-load-balancer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from kvlint.carriers import served
 from kvlint.carriers.base import Finding, Item
@@ -15,6 +15,7 @@ from kvlint.carriers.embedded import Around
 from kvlint.carriers.proxies import address, admission, number, settings, unknown_workers, whole
 from kvlint.facts import Fact, Value
 from kvlint.formats.nginx import Directive, all_named, parse
+from kvlint.formats.shell.text import Slicer
 from kvlint.links import shared
 from kvlint.patterns import regex
 from kvlint.project import Project
@@ -26,6 +27,8 @@ PASSING = ("proxy_pass", "grpc_pass")
 # Variables that are the same for every caller of a server.
 SAME_FOR_ALL = ("$server_name", "$server_port", "$server_addr", "$host")
 CONTEXTS = ("http", "server", "location", "if", "limit_except")
+_VARIABLE = regex(r"\$(?:\{(\w+)\}|(\w+))")
+REQUESTED = ("request_uri", "uri", "document_uri")  # what the caller asks for: a path, with its slash
 
 
 class Nginx:
@@ -61,11 +64,12 @@ class _Shared:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What a block inherits: its limits, the port and the name of its server, the path of its location."""
+    """What a block inherits: its limits, the port and the name of its server, the path of its location, its variables."""
 
     limits: tuple[Directive, ...] = ()
     port: Text | None = None
     name: str = "server"
+    variables: Mapping[str, Text | None] = field(default_factory=dict)
 
 
 def _collect(directives: Iterable[Directive], found: _Shared) -> None:
@@ -98,6 +102,7 @@ class _Reader:
         """Every place of a block that passes requests on, with the limits that hold there."""
         limits = tuple(each for each in all_named(directives, "limit_conn") if len(each.args) > 1) or context.limits
         port, name = context.port, context.name
+        variables = {**context.variables, **_set(directives)}
         for each in directives:
             if each.name == "listen" and each.args and port is None:
                 port = _port(each.args[0])
@@ -105,10 +110,11 @@ class _Reader:
                 name = each.args[0].value
         for each in directives:
             if each.name in PASSING and each.args:
-                yield from self.passing(each.args[0], _Context(limits, port, name))
+                yield from self.passing(_resolved(each.args[0], variables), _Context(limits, port, name))
             elif each.name in CONTEXTS and each.block is not None:
                 inner = f"{name} {each.args[-1].value}" if each.name == "location" and each.args else name
-                yield from self.context(each.block, _Context(limits, None if each.name == "server" else port, inner))
+                port_inside = None if each.name == "server" else port
+                yield from self.context(each.block, _Context(limits, port_inside, inner, variables))
 
     def passing(self, target: Text, context: _Context) -> Iterator[Finding]:
         per, total = self.limit(context.limits)
@@ -180,6 +186,39 @@ class _Reader:
                 found[per] = (each.args[1], value)
         per = "server" if "server" in found or not found else "address"
         return per, found.get(per)
+
+
+def _set(directives: tuple[Directive, ...]) -> dict[str, Text | None]:
+    """What `set` gives each variable; None for one that is set in more than one way."""
+    found: dict[str, Text | None] = {}
+    for each in _everywhere(directives):
+        name = each.args[0].value.lstrip("$") if each.args else ""
+        if each.name == "set" and len(each.args) > 1:
+            found[name] = each.args[1] if name not in found else None
+    return found
+
+
+def _everywhere(directives: tuple[Directive, ...]) -> Iterator[Directive]:
+    """Directives of a block and of the conditions in it."""
+    for each in directives:
+        yield each
+        if each.name == "if" and each.block is not None:
+            yield from _everywhere(each.block)
+
+
+def _resolved(target: Text, variables: Mapping[str, Text | None]) -> Text:
+    """An address with its variables filled in: one in a variable is looked up anew for each request."""
+    if "$" not in target.value:
+        return target
+    cut = Slicer(target)
+    parts, at = [], 0
+    for match in _VARIABLE.finditer(target.value):
+        name = match[1] or match[2]
+        value = variables.get(name)
+        path = name in REQUESTED or "/" in target.value[: match.start()].rpartition("://")[2]
+        parts += [cut(at, match.start()), value or Text.at("/" if path else match[0], target.span)]
+        at = match.end()
+    return Text.join([*parts, cut(at, len(target.value))])
 
 
 def _unused(server: Directive) -> bool:

@@ -12,12 +12,15 @@ from itertools import zip_longest
 from kvlint.carriers.base import Item, directory
 from kvlint.carriers.embedded import Around
 from kvlint.facts import Fact, Unknown, Value, Written, quantity
+from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.source import Text
 from kvlint.subjects import Endpoint
 from kvlint.tree import List, Map, Node, Scalar
 
 WORKERS = ("--num_workers", "--num-workers")  # litellm==1.110.2:litellm/proxy/proxy_cli.py
+MAX_LEVELS = 4  # a file, and the directories above it that may be mounted in its place
+_DEFAULT = regex(r"\$\{\w+:?-([^{}]*)\}")
 OWN_HOSTS = ("localhost", "127.0.0.1", "0.0.0.0", "::1")
 
 
@@ -31,7 +34,7 @@ def around(path: str, project: Project) -> Around:
     found = list(_mounting(path, project))
     if len({(directory(item.path), key.value) for item, key, _ in found}) != 1:
         return Around(path, f"host {directory(path)}")
-    return _merged([_service(path, *each) for each in sorted(found, key=lambda each: len(each[0].path))])
+    return _merged([_service(path, project, *each) for each in sorted(found, key=lambda each: len(each[0].path))])
 
 
 def _merged(files: list[Around]) -> Around:
@@ -46,6 +49,7 @@ def _merged(files: list[Around]) -> Around:
         tuple(dict.fromkeys(port for each in files for port in each.ports)),
         counts[0] if len(known) == 1 and len(counts) == len(files) else doubt if counts else None,
         contained=all(each.contained for each in files),
+        env={name: value for each in files for name, value in each.env.items()},
     )
 
 
@@ -77,14 +81,21 @@ def together(workers: Value[int] | None, replicas: Value[int] | None) -> Value[i
 
 def _mounting(path: str, project: Project) -> Iterator[tuple[Item, Scalar, Map]]:
     """Every compose service that mounts the file."""
-    for other in project.search(path.rpartition("/")[2]):
-        if not other.endswith((".yaml", ".yml")) or other == path:
+    composed = set(project.search("services:"))
+    mentioned = dict.fromkeys(other for name in path.split("/")[-MAX_LEVELS:] for other in project.search(name))
+    for other in mentioned:
+        if other not in composed or not other.endswith((".yaml", ".yml")) or other == path:
             continue
         for item in project.items(other):
             services = item.node.map("services") if isinstance(item.node, Map) else None
             for entry in services or ():
-                if isinstance(entry.value, Map) and path in _mounted(item, entry.value):
+                if isinstance(entry.value, Map) and any(_holds(each, path) for each in _mounted(item, entry.value)):
                     yield item, entry.key, entry.value
+
+
+def _holds(mounted: str, path: str) -> bool:
+    """A file, or a directory of its configuration; a whole project is mounted by whatever is developed in it."""
+    return path == mounted or (mounted not in ("", ".") and path.startswith(f"{mounted}/"))
 
 
 def _mounted(item: Item, service: Map) -> set[str]:
@@ -93,7 +104,7 @@ def _mounted(item: Item, service: Map) -> set[str]:
     sources = []
     for volume in service.list("volumes") or ():
         if isinstance(volume, Scalar):
-            sources.append(volume.value.partition(":")[0])
+            sources.append(_DEFAULT.sub(r"\1", volume.value).partition(":")[0])
         elif isinstance(volume, Map):
             sources.append(volume.string("source") or "")
     for config in service.list("configs") or ():
@@ -106,7 +117,9 @@ def _mounted(item: Item, service: Map) -> set[str]:
     return {posixpath.normpath(posixpath.join(base, source)) for source in local}
 
 
-def _service(path: str, item: Item, key: Scalar, node: Map) -> Around:
+def _service(path: str, project: Project, item: Item, key: Scalar, node: Map) -> Around:
+    from kvlint.carriers import compose
+
     container = node.string("container_name")
     aliases = [
         each.value
@@ -123,6 +136,7 @@ def _service(path: str, item: Item, key: Scalar, node: Map) -> Around:
         tuple(_ports(node.list("ports"))),
         together(worker_count(list(_words(node.get("command")))), replicas),
         contained=node.string("network_mode") != "host",
+        env=compose.environment(item, node, project),
     )
 
 

@@ -123,3 +123,73 @@ def test_an_override_says_of_a_service_what_its_base_does() -> None:
     }
     assert served(files)["chat"] == ("compose.yaml#vllm",)
     assert said(files)["window-mismatch"] == "error"
+
+
+NGINX = """events {{}}
+http {{
+  limit_conn_zone $server_name zone=all:1m;
+  server {{
+    listen 80;
+    resolver 127.0.0.11;
+    {before}
+    location /v1/ {{
+      limit_conn all 16;
+      {set}
+      proxy_pass {target};
+    }}
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "set_", "target", "linked"),
+    [
+        ("", "set $up http://vllm:8000;", "$up", True),
+        ("set $up vllm;", "", "http://$up:8000/v1/", True),
+        ("set $up vllm;", "", "http://${up}:8000", True),
+        ("", 'set $up "vllm:8000";', "http://$up$request_uri", True),
+        ("", "", "http://vllm:8000/v1/$1$is_args$args", True),
+        ("set $up a; if ($http_x) { set $up vllm; }", "", "http://$up:8000", False),
+        ("", "", "http://$up:8000", False),
+    ],
+)
+def test_an_upstream_in_a_variable_is_looked_up_anew(before: str, set_: str, target: str, linked: bool) -> None:
+    service = COMPOSE.format(name="vllm") + '  web: {image: nginx, volumes: ["./nginx:/etc/nginx:ro"]}\n'
+    files = {"compose.yaml": service, "nginx/nginx.conf": NGINX.format(before=before, set=set_, target=target)}
+    found = evaluate(memory_project(files)).findings.admissions
+    assert [each.servers for each in found] == ([("compose.yaml#vllm",)] if linked else [])
+    assert ("width-below-admission" in said(files)) == linked
+
+
+@pytest.mark.parametrize(
+    "mount", ["./conf:/app", "./conf/:/app:ro", "${DIR:-./conf}:/app", "./conf/litellm.yaml:/app/x.yaml"]
+)
+def test_a_directory_that_is_mounted_holds_its_files(mount: str) -> None:
+    gateway = f'  gateway: {{image: "ghcr.io/berriai/litellm:v1.80.0", volumes: ["{mount}"]}}\n'
+    files = {"compose.yaml": COMPOSE.format(name="vllm") + gateway, "conf/litellm.yaml": litellm("vllm:8000")}
+    assert said(files)["window-mismatch"] == "error"  # in the project, and not only supposed to be
+    files["compose.yaml"] = COMPOSE.format(name="vllm") + gateway.replace(mount, ".:/app")
+    assert said(files)["window-mismatch"] == "warning"
+
+
+@pytest.mark.parametrize(
+    ("service", "more", "linked"),
+    [
+        ("environment: {BASE: http://vllm:8000/v1}", "", True),
+        ("env_file: gateway.env", "", True),
+        ("tty: true", "environment_variables: {BASE: http://vllm:8000/v1}\n", True),
+        ("tty: true", "", False),
+        ("environment: [BASE]", "", False),
+    ],
+)
+def test_an_address_in_the_environment_of_the_proxy(service: str, more: str, linked: bool) -> None:
+    gateway = (
+        f'  gateway: {{image: "ghcr.io/berriai/litellm:v1.80.0", {service}, volumes: ["./litellm.yaml:/app/x.yaml"]}}\n'
+    )
+    files = {
+        "compose.yaml": COMPOSE.format(name="vllm") + gateway,
+        "litellm.yaml": litellm("x").replace('"http://x/v1"', "os.environ/BASE") + more,
+        "gateway.env": "BASE=http://vllm:8000/v1\n",
+    }
+    assert served(files)["chat"] == (("compose.yaml#vllm",) if linked else ())
