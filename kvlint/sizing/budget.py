@@ -61,3 +61,23 @@ def warm_slots(prompt_cache_capacity_bytes: int, slot_bytes: int) -> Fraction:
     if slot_bytes <= 0:
         return Fraction(0)
     return Fraction(max(0, prompt_cache_capacity_bytes), slot_bytes)
+
+
+@quantity(
+    "host_memory_bytes",
+    unit="B",
+    formula="host cache + offloaded weights of the ranks of one node",
+    source="arithmetic: vLLM states its host cache for all ranks, SGLang for each; both offload so much of each rank",
+)
+def host_memory(
+    host_cache_bytes: int,
+    cpu_offload_bytes: int,
+    tensor_parallel: int,
+    pipeline_parallel: int,
+    nodes: int,
+    cache_of_each_rank: bool,
+) -> int:
+    """The least that one node holds: further data-parallel ranks may stand on it."""
+    ranks = max(1, tensor_parallel * pipeline_parallel // nodes)
+    cache = host_cache_bytes * ranks if cache_of_each_rank else host_cache_bytes // nodes
+    return cache + cpu_offload_bytes * ranks

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kvlint.facts import Assumed, Fact, Unknown, Value, Written, quantity
 from kvlint.sizing import shards
+from kvlint.sizing.budget import host_memory
 from kvlint.source import Text
 
 if TYPE_CHECKING:
@@ -144,6 +145,25 @@ class Sizing:
         if not isinstance(found, Fact):
             return found
         return found if re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", str(found.value)) else None
+
+    def _host_memory(self, *, each_rank: bool) -> Value[int] | None:
+        """Host cache, stated for each rank or for all, and offloaded weights of one node; None where there is neither."""
+        settings, nothing = self.server.settings, Fact(0, Assumed("none is asked for"))
+        offload = settings.get("cpu_offload_bytes") or nothing
+        if settings.get("host_cache_bytes") is None and isinstance(offload, Fact) and not offload.value:
+            return None
+        return host_memory(
+            settings.get("host_cache_bytes") or nothing,
+            offload,
+            self.need("tensor_parallel"),
+            self.need("pipeline_parallel"),
+            settings.get("nodes") or Fact(1, Assumed("one node")),
+            Fact(each_rank, Assumed("as the engine takes it")),
+        )
+
+    def memory_limit_bytes(self) -> Value[int] | None:
+        """The limit of the container that it runs in."""
+        return self.server.site.memory_limit
 
     def unified_memory(self) -> Value[bool] | None:
         return self.server.hardware.get("unified")

@@ -188,9 +188,5 @@ class LlamaSizing(Sizing):
         """Ordinary memory that the server may fill beside its weights; None where its cache has no limit."""
         return self.server.settings.get("host_cache_bytes")
 
-    def memory_limit_bytes(self) -> Value[int] | None:
-        """The limit of the container that it runs in."""
-        return self.server.site.memory_limit
-
     def unified_memory(self) -> Value[bool] | None:
         return self.server.hardware.get("unified")

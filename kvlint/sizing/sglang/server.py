@@ -330,6 +330,9 @@ class SglangSizing(Sizing):
         parts = ("weights_bytes", "tensor_parallel", "pipeline_parallel", "cpu_offload_bytes")
         return weights_per_device(*(self.need(name) for name in parts))
 
+    def host_memory_bytes(self) -> Value[int] | None:
+        return self._host_memory(each_rank=True)
+
     def budget_bytes(self) -> Value[Any]:
         return self.server.hardware["device_memory"]
 

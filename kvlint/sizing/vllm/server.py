@@ -312,6 +312,9 @@ class VllmSizing(Sizing):
             return nothing if isinstance(spread, Fact) else spread
         return expert_bytes(arch, self.need("weights_bytes"))
 
+    def host_memory_bytes(self) -> Value[int] | None:
+        return self._host_memory(each_rank=False)
+
     def budget_bytes(self) -> Value[Any]:
         return self.server.hardware["device_memory"]
 
