@@ -150,6 +150,24 @@ def of_script(script: Script, launch: Launch, depth: int = 0) -> Iterator[Comman
             pins=pins,
         )
         yield from launches(inner, depth + 1)
+    yield from _told_to_launchd(script, launch)
+
+
+def _told_to_launchd(script: Script, launch: Launch) -> Iterator[CommandLine]:
+    """`launchctl setenv OLLAMA_… value`: what Ollama's app reads when it is started next.
+
+    ollama/ollama@fb3076099:docs/faq.mdx#L79-89
+    """
+    env: dict[str, Text] = {}
+    for command in script.commands:
+        words = [word.value for word in command.words]
+        if words[:2] == ["launchctl", "setenv"] and len(words) == 4 and words[2].startswith("OLLAMA_"):
+            env[words[2]] = command.words[3]
+            place = command.words[0].span
+    if env:
+        unseen = Opening(0, place, "the app may be given more variables", "launchctl setenv for each")
+        line = Text.at("ollama", place), (Text.at("serve", place),)
+        yield CommandLine(*line, env=env, env_open=(unseen,), wrappers=(*launch.wrappers, Wrapper("launchctl", place)))
 
 
 def _ray(script: Script) -> Iterator[Wrapper]:

@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kvlint import engines
+from kvlint.carriers import nix_engines
 from kvlint.carriers import nix_services as services
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.embedded import Around
 from kvlint.carriers.embedded import read as read_embedded
 from kvlint.carriers.launch import Launch, launches, of_script
 from kvlint.carriers.nix_services import File
+from kvlint.carriers.nix_store import NO_SHELL, store
 from kvlint.carriers.scripts import Files
 from kvlint.carriers.written import claimed, document, is_object
 from kvlint.formats import nix, shell
 from kvlint.formats.nix import Attribute, ShellText
+from kvlint.formats.nix.modules import Steps
 from kvlint.project import COMMAND, Project
 from kvlint.source import Span
 from kvlint.subjects import Process
@@ -45,7 +48,8 @@ _FILES = (
     ("environment", "userLaunchAgents"),
 )
 _LLAMA = frozenset({"llama-cpp", "llama-server"})
-_LLAMA_KEYS = ("extraFlags", "model", "modelsDir", "settings")
+_LLAMA_KEYS = ("extraFlags", "model", "modelsDir", "modelsPreset", "settings")
+_LLAMA_FLAGS = ("extraFlags", "extraArgs")  # of one of several servers, in modules of people's own
 _PROSE = frozenset({"description", "Description", "longDescription", "comment", "example", "name", "Documentation"})
 _GENERIC = frozenset(
     {"cmd", "command", "script", "exec", "args", "text", "ExecStart", "initExtra", "shellAliases", "body"}
@@ -69,7 +73,7 @@ CARRIER = Nix()
 
 def _file(item: Item, files: Files) -> Iterator[Finding]:
     reading = nix.read(item.source, resolve=files.project.text)
-    file = File(item.source, files, services.by_span(reading.scripts))
+    file = File(item.source, files, services.by_span(reading.scripts), store(reading))
     attributes = [each for each in reading.entries() if "options" not in each.path]
     for each in attributes:
         yield from file.once(_option(file, each, reading.root))
@@ -97,11 +101,21 @@ def _option(file: File, found: Attribute, root: Node) -> Iterator[Finding]:
     if text is not None and any(path[-3:-1] == steps for steps in _FILES):
         yield from document(text, found.key.text if found.key is not None else None, file.writer(name))
     elif path[-2:] == ("services", "ollama"):
-        yield from services.ollama(file, name, place, node)
-    elif name in _LLAMA and any(key in node for key in _LLAMA_KEYS):
-        yield from services.llama_server(file, name, place, node)
+        yield from nix_engines.ollama(file, name, place, node)
+    elif path[-2:] == ("launchd", "envVariables") or path[-3:] == ("launchd", "user", "envVariables"):
+        yield from nix_engines.app(file, name, place, node)
+    elif _of_llama(path, node):
+        yield from nix_engines.llama_server(file, name, place, node)
     else:
         yield from _configuration(file, node, _ports(root, path))
+
+
+def _of_llama(path: Steps, node: Map) -> bool:
+    """The options of one server of llama.cpp: nixpkgs' module, or one of several in a module of somebody's own."""
+    if path[-1] in _LLAMA:
+        return any(key in node for key in _LLAMA_KEYS)
+    inside = any(step in _LLAMA for step in path[-4:-1])
+    return inside and "model" in node and any(key in node for key in _LLAMA_FLAGS)
 
 
 def _ports(root: Node, path: tuple[str | int, ...]) -> tuple[int, ...]:
@@ -122,7 +136,7 @@ def _configuration(file: File, node: Node, ports: tuple[int, ...]) -> Iterator[F
 def _script(file: File, script: ShellText) -> Iterator[Finding]:
     """A text that no unit of the file starts."""
     name = script.name.value if script.name is not None and script.name.known else "script"
-    if script.function in services.NO_SHELL:
+    if script.function in NO_SHELL:
         yield from document(script.text, script.name, file.writer(name))
         return
     launch = Launch((), script.span, {}, shell=True, scripts=file.script, following=(script.text.home,))

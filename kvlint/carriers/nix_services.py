@@ -8,12 +8,14 @@ from kvlint.carriers import launchd
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.host import contained, memory, unexpanded
 from kvlint.carriers.launch import Launch, launches, of_script
+from kvlint.carriers.nix_store import NO_SHELL, Store
 from kvlint.carriers.scripts import Files
 from kvlint.carriers.written import Writer
 from kvlint.command import CommandLine, Opening
 from kvlint.facts import Value
 from kvlint.formats import shell, systemd
 from kvlint.formats.nix import ShellText
+from kvlint.formats.nix.sets import REPLACED
 from kvlint.patterns import regex
 from kvlint.records import dataclass, field, replace
 from kvlint.source import HOLE, Source, Span, Text
@@ -22,20 +24,22 @@ from kvlint.tree import List, Map, Node, Opaque, Scalar
 
 _PATH = regex(r"\$\{\s*(?P<path>\.{1,2}/[\w./+-]+)\s*\}")
 _READ = ("OLLAMA_", "LLAMA_ARG_", "VLLM_", "SGLANG_")  # variables that engines read
-NO_SHELL = frozenset({"writeText", "writeTextFile", "writeFish", "writeFishBin"})
 _SUBCOMMANDS = frozenset({"serve", "server"})
+_SERVES = frozenset({"ollama", "vllm", "sglang", "vllm-mlx"})  # programs whose server is `serve`
 
 
 @dataclass(slots=True)
 class File:
     """One Nix file.  `scripts`: the texts that it writes to the store, by the place of the hole that their path is.
 
-    `followed`: those that something in the file starts.  `told`: the processes found so far.
+    `kept`: other texts that it writes there.  `followed`: scripts that something in the file starts.  `told`: the processes found
+    so far.
     """
 
     source: Source
     files: Files
     scripts: Mapping[Span, ShellText]
+    kept: Store = field(default_factory=Store)
     followed: set[Span] = field(default_factory=set)
     objects: list[Item] = field(default_factory=list)
     told: set[tuple[object, ...]] = field(default_factory=set)
@@ -68,16 +72,20 @@ class File:
         return self.files.scripts(self.path)(Text.at(path, place), given)
 
     def store(self, place: Span) -> str | None:
-        """A path for what an interpolation puts into the store, where that is a script in view."""
+        """A path for what an interpolation puts into the store, where that is in view."""
         script = self.scripts.get(place)
         if script is not None:
             return script.name.value if script.name is not None and script.name.known else "script"
+        kept = self.kept.path(place)
+        if kept is not None:
+            return kept
         beside = _PATH.fullmatch(place.text)
         found = beside is not None and self.beside(beside["path"], place) is not None
         return beside["path"].rpartition("/")[2] if beside is not None and found else None
 
     def start(self, launch: Launch, name: str, place: Span, limit: Value[int] | None = None) -> Iterator[Process]:
-        for line in launches(replace(launch, scripts=self.script)):
+        words = _named_after(tuple(self.kept.placed(word) for word in launch.words), name)
+        for line in launches(replace(launch, words=words, scripts=self.script)):
             yield from self.process(line, name, place, limit)
 
     def process(self, line: CommandLine, name: str, place: Span, limit: Value[int] | None = None) -> Iterator[Process]:
@@ -87,7 +95,8 @@ class File:
         program = line.program
         if program is not None and program.pieces and program.span.source is self.source:
             place = program.span
-        yield Process(contained(Site("nix", self.unit, name, place, memory_limit=limit), line), line)
+        site = Site("nix", self.unit, name, place, memory_limit=limit, data={"mounted": self.kept.read})
+        yield Process(contained(site, line), line)
 
     def once(self, found: Iterable[Finding]) -> Iterator[Finding]:
         """Findings without those that were reached before by another path."""
@@ -95,7 +104,8 @@ class File:
             if isinstance(each, Process):
                 program = each.line.program or each.line.image
                 place = program.span if program is not None and program.pieces else each.site.place
-                identity = (place, each.site.name, *(word.value for word in each.line.args))
+                given = (*each.line.args, *each.line.env.values())
+                identity = (place, each.site.name, *(word.value for word in given))
                 self.programs.add(place)
                 if identity in self.told:
                     continue
@@ -109,6 +119,14 @@ class File:
             if program is not None and program.pieces and program.span not in self.programs:
                 self.programs.add(program.span)
                 yield each
+
+
+def _named_after(words: tuple[Text, ...], name: str) -> tuple[Text, ...]:
+    """The words of a unit called `ollama` that runs `serve` of a package which is not known: it is Ollama's."""
+    unknown = len(words) > 1 and words[0].holes and not words[0].value.strip(HOLE)
+    if not unknown or name not in _SERVES or words[1].value != "serve":
+        return words
+    return (Text.at(name, words[0].holes[0].span), *words[1:])
 
 
 def by_span(scripts: tuple[ShellText, ...]) -> dict[Span, ShellText]:
@@ -125,9 +143,14 @@ def _says_nothing(line: CommandLine) -> bool:
     """Something is handed on, and nothing that the engine would read is written."""
     words = [word for word in line.args if word.value not in _SUBCOMMANDS]
     variables = [value for name, value in line.env.items() if name.startswith(_READ)]
-    values = [word for word in words if word.value.strip(HOLE)] + [value for value in variables if value.known]
+    values = [word for word in words if word.value.strip(HOLE)] + [value for value in variables if _written(value)]
     handed_on = len(values) < len(words) + len(variables)
     return handed_on and all(word.value.startswith("-") and "=" not in word.value for word in values)
+
+
+def _written(value: Text) -> bool:
+    """A value that stands there, even one that another module may replace."""
+    return value.known or any(hole.reason.startswith(REPLACED) for hole in value.holes)
 
 
 def spread(text: Text, file: File) -> Text:
@@ -157,7 +180,7 @@ def words(node: Node | None) -> tuple[tuple[Text, ...], tuple[Opening, ...]]:
     return tuple(found), tuple(unseen)
 
 
-def _variables(node: Node | None) -> tuple[dict[str, Text], tuple[Opening, ...]]:
+def variables(node: Node | None) -> tuple[dict[str, Text], tuple[Opening, ...]]:
     """A set of variables; one that is null is not set."""
     if isinstance(node, Opaque):
         return {}, (Opening(0, node.span, node.reason, node.supply),)
@@ -187,7 +210,7 @@ def _texts(node: Node | None) -> Iterator[Text]:
 def unit(file: File, name: str, place: Span, node: Map) -> Iterator[Finding]:
     """`systemd.services.<name>` of NixOS (`serviceConfig`, `script`) and home-manager (`Service`)."""
     config = node.map("serviceConfig") or node.map("Service") or Map((), node.span)
-    env, unseen = _variables(node.get("environment"))
+    env, unseen = variables(node.get("environment"))
     for text in _texts(config.get("Environment")):
         env |= {key.value: value for key, value in systemd.assignments(text)}
     literal = list(env.values())
@@ -232,8 +255,8 @@ def _script(
 def agent(file: File, name: str, place: Span, node: Map) -> Iterator[Finding]:
     """`launchd.user.agents.<name>` of nix-darwin (`command`, `script`, `serviceConfig`) and home-manager (`config`)."""
     config = node.map("serviceConfig") or node.map("config") or Map((), node.span)
-    env, unseen = _variables(node.get("environment"))
-    more, unseen_too = _variables(config.get("EnvironmentVariables"))
+    env, unseen = variables(node.get("environment"))
+    more, unseen_too = variables(config.get("EnvironmentVariables"))
     launch = Launch((), place, {**env, **more}, env_open=(*unseen, *unseen_too))
     arguments, openings = words(config.get("ProgramArguments"))
     program = config.text("Program")
@@ -251,46 +274,6 @@ def agent(file: File, name: str, place: Span, node: Map) -> Iterator[Finding]:
         yield from launchd.literal((*arguments, *launch.env.values()), started)
 
 
-def ollama(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
-    """`services.ollama`: configured by its environment."""
-    env, unseen = _variables(node.get("environmentVariables"))
-    host, port = node.text("host"), node.text("port")
-    if host is not None and port is not None:
-        env.setdefault("OLLAMA_HOST", Text.join((host, Text.at(":", port.span), port)))
-    line = (Text.at("ollama", place), Text.at("serve", place))
-    yield from file.start(Launch(line, place, env, env_open=unseen), name, place)
-
-
-def llama_server(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
-    """`services.llama-cpp`: `model`, `host`, `port`, `extraFlags`; in newer trees `settings`, each key an option."""
-    line = [Text.at("llama-server", place)]
-    for key, option in (("host", "--host"), ("port", "--port"), ("model", "--model"), ("modelsDir", "--models-dir")):
-        entry = node.entry(key)
-        if entry is not None:
-            line += _option(option, entry.key, entry.value)
-    for entry in node.map("settings") or ():
-        for value in entry.value if isinstance(entry.value, List) else (entry.value,):
-            line += _option(f"--{entry.key.value}", entry.key, value)
-    arguments, openings = words(node.get("extraFlags"))
-    shifted = tuple(replace(opening, index=opening.index + len(line)) for opening in openings)
-    yield from file.start(Launch((*line, *arguments), place, {}, open=shifted), name, place)
-
-
-def _option(option: str, key: Scalar, value: Node) -> Iterator[Text]:
-    """An option with its value; true is the option alone, false and null are none."""
-    if isinstance(value, Scalar) and value.tag in ("bool", "null"):
-        if value.value == "true":
-            yield Text.at(option, key.span)
-        return
-    yield Text.at(option, key.span)
-    if isinstance(value, Scalar):
-        if value.value:
-            yield value.text
-    else:
-        reason = value.reason if isinstance(value, Opaque) else "a value that is no text"
-        yield Text.unknown(value.span, reason, f"the value of {key.value}")
-
-
 def container(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
     """`virtualisation.oci-containers.containers.<name>`: as the `podman run` that the module writes."""
     entrypoint = node.text("entrypoint")
@@ -300,7 +283,7 @@ def container(file: File, name: str, place: Span, node: Map) -> Iterator[Process
         *((Text.at("--entrypoint", place), entrypoint) if entrypoint is not None else ()),
         *words(node.get("extraOptions"))[0],
     ]
-    env, unseen = _variables(node.get("environment"))
+    env, unseen = variables(node.get("environment"))
     for text in _texts(node.get("environmentFiles")):
         found = file.files.variables(text, file.path, "plain")
         unseen = (*unseen, found) if isinstance(found, Opening) else unseen
@@ -325,7 +308,7 @@ def quadlet(file: File, name: str, place: Span, node: Map) -> Iterator[Process]:
     arguments, openings = words(command)
     if isinstance(command, Scalar):
         arguments = tuple(systemd.split(spread(command.text, file)))
-    env = _variables(config.get("environments"))
+    env = variables(config.get("environments"))
     yield from _podman(file, name, place, config.text("image"), options, env, arguments, openings)
 
 

@@ -11,9 +11,10 @@ from itertools import pairwise
 
 from kvlint.carriers.base import PRESETS_FLAG, PRESETS_VARIABLE, Finding, Item, directory
 from kvlint.carriers.scripts import Files
-from kvlint.command import CommandLine
+from kvlint.command import CommandLine, Opening
 from kvlint.engines.options import Option, options
 from kvlint.formats.ini import Section, sections
+from kvlint.formats.shell.text import where
 from kvlint.project import Project
 from kvlint.records import replace
 from kvlint.source import Text
@@ -82,6 +83,19 @@ def children(process: Process, files: Files) -> Iterator[Process]:
         data["router"] = f"{process.site.place.path}#{process.site.name}"
         site = replace(process.site, name=section.value, place=section.span, exclusive=loaded == "1", data=data)
         yield Process(site, line)
+
+
+def unseen(process: Process) -> Process:
+    """A router whose presets are not in view: they may set what its own arguments leave out.
+
+    What llama-swap starts stays the process that its limit stands before.
+    """
+    named = _named(process)
+    if named is None or process.site.carrier in ("presets", "llama-swap"):
+        return process
+    what = named.value if named.known else "its presets"
+    opening = Opening(0, where(named), f"{what} may set it for each model", "the presets")
+    return replace(process, line=replace(process.line, open=(opening, *process.line.open)))
 
 
 def _named(process: Process) -> Text | None:

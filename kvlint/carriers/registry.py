@@ -140,7 +140,7 @@ def _route(found: Findings, names: Names, project: Project) -> None:
             kept.append((given or names.unique(place.path, each.site.name), each))
             routed.add(place)
         if not started:
-            kept.append((identity, process))
+            kept.append((identity, presets.unseen(process)))
     found.processes = [each for each in kept if each[1].site.carrier != "presets" or each[1].site.place not in routed]
 
 

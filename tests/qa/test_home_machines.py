@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kvlint.facts import Unknown
 from kvlint.pipeline import check_files, evaluate, memory_project
 from kvlint.subjects import Server
 
@@ -48,7 +49,7 @@ def test_a_program_that_only_speaks_of_the_server(program: str) -> None:
 
 def test_a_wrapper_may_add_what_is_not_written() -> None:
     (wrapped,) = servers({"config.yaml": SWAP.format("llama-server-wrapped").replace(" -np 2", "")}).values()
-    assert "batch_width" not in wrapped.settings or wrapped.settings["batch_width"].__class__.__name__ == "Unknown"
+    assert isinstance(wrapped.settings["batch_width"], Unknown)
 
 
 def test_a_program_of_llama_swap_that_is_no_engine() -> None:
@@ -148,3 +149,125 @@ def test_why_two_values_do_not_go_together() -> None:
     ((severity, message),) = messages({"a.sh": line}, "malformed-value")
     assert severity == "error"
     assert "above --max-num-batched-tokens, 128" in message
+
+
+def settings(server: Server) -> tuple[object, ...]:
+    return tuple(server.settings[name].value for name in ("window", "batch_width", "kv_dtype"))
+
+
+PRESET_OPTION = """{ lib, pkgs, ... }:
+let common = { ctx-size = "65536"; parallel = 2; cache-type-k = "q8_0"; cache-type-v = "q8_0"; flash-attn = "on"; };
+in {
+  services.llama-cpp = {
+    enable = true;
+    port = 8090;
+    modelsPreset = {
+      large = common // { hf-repo = "a/b-GGUF:Q4_K_M"; };
+      small = common // { model = "/m/s.gguf"; ctx-size = 8192; jinja = true; };
+    };
+  };
+}
+"""
+
+
+def test_presets_of_nixpkgs_own_module() -> None:
+    found = servers({"llm.nix": PRESET_OPTION})
+    large, small = found["llm.nix#large"], found["llm.nix#small"]
+    assert settings(large) == (32768, 2, "q8_0")  # 65536 over 2 slots
+    assert settings(small) == (4096, 2, "q8_0")  # 8192 over 2 slots
+    assert "65536" in [span.text for span in large.settings["window"].spans()]
+    assert small.settings["port"].value == 8090
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        'pkgs.writeText "m.ini" "[a]\\nhf = a/b-GGUF:Q4\\nctx-size = 16384\\nparallel = 4\\n"',
+        '(pkgs.formats.ini { }).generate "m.ini" { a = { hf = "a/b-GGUF:Q4"; ctx-size = 16384; parallel = 4; }; }',
+    ],
+)
+def test_presets_that_a_unit_takes_from_the_store(written: str) -> None:
+    text = f"""{{ lib, pkgs, ... }}:
+let presets = {written};
+in {{
+  systemd.services.llm.serviceConfig.ExecStart = "${{pkgs.llama-cpp}}/bin/llama-server --models-preset ${{presets}} --port 81";
+}}
+"""
+    (server,) = servers({"llm.nix": text}).values()
+    assert settings(server)[:2] == (4096, 4)  # 16384 over 4 slots
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {
+            "llm.nix": "{ m, ... }:\n{ services.llama-cpp = { port = 80; modelsPreset = builtins.mapAttrs (n: v: v) m; }; }\n"
+        },
+        {"llm.sh": "#!/bin/sh\nllama-server --port 80 --models-preset /etc/llama/models.ini -np 2\n"},
+    ],
+)
+def test_presets_that_are_not_in_view(files: dict[str, str]) -> None:
+    (server,) = servers(files).values()
+    assert isinstance(server.settings["window"], Unknown)
+    assert "width-below-admission" not in [rule for _, rule in found(files)]
+
+
+OWN_MODULE = """{ pkgs, ... }:
+let model = name: "/models/${name}";
+in {
+  services.llama-server.servers.small = {
+    enable = true;
+    port = 8013;
+    model = model "Qwen3-4B-Q6_K.gguf";
+    ngl = 99;
+    extraFlags = ''--ctx-size 32768 --parallel 2'';
+  };
+}
+"""
+
+
+def test_several_servers_of_a_module_of_ones_own() -> None:
+    (server,) = servers({"host.nix": OWN_MODULE}).values()
+    assert server.settings["model"].value == "/models/Qwen3-4B-Q6_K.gguf"
+    assert server.settings["batch_width"].value == 2
+    assert server.settings["window"].value == 16384  # 32768 over 2 slots
+
+
+PACKAGE = """{{ config, lib, pkgs, ... }}:
+let cfg = config.services.ollama;
+    package = if cfg.fast then cfg.package else cfg.package.override {{ inherit (cfg) acceleration; }};
+in {{
+  config.launchd.daemons.ollama = {{
+    {start}
+    serviceConfig.EnvironmentVariables = {{ OLLAMA_NUM_PARALLEL = "3"; OLLAMA_CONTEXT_LENGTH = "4096"; }}{more};
+  }};
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        'command = "${lib.getExe cfg.package} serve";',
+        'serviceConfig.ProgramArguments = [ (lib.getExe package) "serve" ];',
+        'serviceConfig.ProgramArguments = [ "${lib.getExe package}" "serve" ];',
+    ],
+)
+def test_a_package_that_is_an_option(start: str) -> None:
+    (server,) = servers({"ollama.nix": PACKAGE.format(start=start, more="")}).values()
+    assert (server.engine, server.settings["batch_width"].value) == ("ollama", 3)
+
+
+def test_variables_that_another_module_may_replace() -> None:
+    text = PACKAGE.format(start='command = "${lib.getExe cfg.package} serve";', more=" // cfg.environmentVariables")
+    (server,) = servers({"ollama.nix": text}).values()
+    assert isinstance(server.settings["batch_width"], Unknown)
+
+
+def test_variables_that_launchd_gives_to_the_app() -> None:
+    script = "#!/bin/sh\nlaunchctl setenv OLLAMA_NUM_PARALLEL 4\nlaunchctl setenv OLLAMA_CONTEXT_LENGTH 8192\n"
+    (server,) = servers({"mac.sh": script}).values()
+    assert (server.engine, server.settings["batch_width"].value, server.settings["window"].value) == ("ollama", 4, 8192)
+    agent = '{ launchd.user.envVariables = { OLLAMA_NUM_PARALEL = "4"; EDITOR = "vi"; }; }\n'
+    assert ("warning", "unknown-environment") in found({"mac.nix": agent})
+    assert servers({"mac.nix": '{ launchd.user.envVariables.EDITOR = "vi"; }\n'}) == {}

@@ -119,6 +119,8 @@ def package_name(value: Outside) -> str | None:
     if not is_package(value):
         return None
     names = [name for name in value.path if name not in _REFINEMENTS]
+    if len(names) > 2 and names[-1] == "package" and names[0] == "config":
+        return names[-2]  # the option of a module is by default the package that the module is named after
     return names[-1] if len(names) > 1 else None
 
 

@@ -33,6 +33,8 @@ from kvlint.tree import Opaque
 if TYPE_CHECKING:
     from kvlint.formats.nix.evaluator import Evaluator
 
+REPLACED = "it may be replaced"  # of what is written, by what another module may set
+
 
 def bindings(ev: Evaluator, expr: AttrSet, scope: Scope) -> Scope:
     """The scope inside of a recursive set or a let."""
@@ -180,5 +182,5 @@ def has_attr(ev: Evaluator, expr: HasAttr, scope: Scope) -> Value:
 
 def replaced_slot(slot: Slot, unknown: Unknown, maybe: Unknown | None) -> Slot:
     """An attribute that something unknown may have replaced."""
-    why = Opaque(unknown.span, f"it may be replaced: {unknown.reason}", unknown.supply)
+    why = Opaque(unknown.span, f"{REPLACED}: {unknown.reason}", unknown.supply)
     return Slot(slot.key, slot.key_span, done(why, slot.value.span), maybe)
