@@ -14,6 +14,13 @@ from kvlint.source import Text
 from kvlint.units import GIB
 
 Convert = Callable[[Any], Any]
+# Into how many parts weights and caches are divided.
+PARTS = frozenset(
+    (
+        *("tensor_parallel_size", "pipeline_parallel_size", "decode_context_parallel_size", "data_parallel_size"),
+        *("tp_size", "pp_size", "dp_size", "attn_cp_size", "tp", "dp", "cp", "num_shard"),
+    )
+)
 
 
 class Fields:
@@ -36,6 +43,10 @@ class Fields:
         typed = _number(given) if isinstance(given.typed, Unknown) else given.typed
         if isinstance(typed, Unknown):
             return typed
+        if dest in PARTS and isinstance(typed, int) and typed < 1:
+            return Unknown(
+                f"arguments.{dest}", f"nothing is divided into {typed} parts", "a number of parts above zero"
+            )
         place = given.value if given.value is not None else given.name
         doubt = "splice" if self._spliced_after(given) else self._default_taken(place)
         origin = Written(place.span, place.via, doubt)
