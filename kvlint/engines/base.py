@@ -35,6 +35,11 @@ class Program:
         return self.entry if isinstance(self.entry, str) else self.entry(release)
 
 
+def repeated_command(engine: str, word: Text) -> Problem:
+    """The engine's own command among the arguments of an image that starts it already."""
+    return Problem("repeated-command", word.span, {"engine": engine, "value": word.value, "refuses": True})
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """What a server's settings are read from: one class of releases, the arguments as that class reads them, the surroundings."""

@@ -8,7 +8,7 @@ from typing import Any
 from kvlint import engines
 from kvlint.command import CommandLine
 from kvlint.engines import basename
-from kvlint.engines.base import Program, Settings, World
+from kvlint.engines.base import Program, Settings, World, repeated_command
 from kvlint.engines.llama_server import NO_MODEL, find_model, positions, refusals
 from kvlint.engines.options import options
 from kvlint.facts import Assumed, Default, Fact, Range, Unknown, Value, Written
@@ -65,9 +65,7 @@ class Ollama:
 
     def recognise(self, line: CommandLine) -> Program | None:
         if line.program is None:
-            if line.image is None or (line.args and line.args[0].value != "serve"):
-                return None
-            return Program(SERVE, line.args[1:], line.image.span, args_at=min(1, len(line.args)))
+            return _of_image(line)
         if basename(line.program.value).removesuffix(".exe") == NAME and line.args and line.args[0].value == "serve":
             return Program(SERVE, line.args[1:], line.program.span, args_at=1)
         return None
@@ -111,6 +109,18 @@ class Ollama:
 
 
 ENGINE = Ollama()
+
+
+def _of_image(line: CommandLine) -> Program | None:
+    """The image's entrypoint is `ollama` itself, and `serve` what it is given by default."""
+    if line.image is None:
+        return None
+    again = line.args[:1] if line.args and basename(line.args[0].value) == NAME and line.args[1:] else ()
+    args = line.args[len(again) :]
+    if args and args[0].value != "serve":
+        return None
+    problems = tuple(repeated_command(NAME, word) for word in again)
+    return Program(SERVE, args[1:], line.image.span, len(line.args) - len(args[1:]), problems)
 
 
 def ends(release: str) -> tuple[memory.Release, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from kvlint.command import CommandLine
 from kvlint.engines import basename, of_image, values
 from kvlint.engines.argparse import Given
-from kvlint.engines.base import Program, Settings, World
+from kvlint.engines.base import Program, Settings, World, repeated_command
 from kvlint.engines.fields import Convert, Fields
 from kvlint.engines.options import Option, options
 from kvlint.facts import Assumed, Default, Fact, Unknown, Value, Written
@@ -51,8 +51,9 @@ class Tgi:
         if line.program is None:
             if line.image is None or of_image(line.image.value) != NAME:
                 return None
-            args = line.args[1:] if line.args and basename(line.args[0].value) == LAUNCHER else line.args
-            return Program(LAUNCHER, args, line.image.span, len(line.args) - len(args))
+            again = line.args[:1] if line.args and basename(line.args[0].value) == LAUNCHER else ()
+            problems = tuple(repeated_command(NAME, word) for word in again)
+            return Program(LAUNCHER, line.args[len(again) :], line.image.span, len(again), problems)
         return Program(LAUNCHER, line.args, line.program.span) if basename(line.program.value) == LAUNCHER else None
 
     def semantics(self, release: str) -> Hashable:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kvlint.command import CommandLine
 from kvlint.engines import basename, vllm_cache
-from kvlint.engines.base import Program, Settings, World, grouped
+from kvlint.engines.base import Program, Settings, World, grouped, repeated_command
 from kvlint.engines.fields import Fields, environment, exact, gibibytes
 from kvlint.engines.versions import parse
 from kvlint.engines.vllm_environment import unread
@@ -100,9 +100,7 @@ def _of_image(line: CommandLine) -> Program | None:
     args = line.args
     if args and args[0].value in ("serve", "vllm"):
         count = 2 if args[0].value == "vllm" and len(args) > 1 and args[1].value == "serve" else 1
-        problems = (
-            Problem("repeated-command", args[0].span, {"engine": "vllm", "value": args[0].value, "refuses": True}),
-        )
+        problems = (repeated_command("vllm", args[0]),)
         args = args[count:]
     return Program(entry, args, line.image.span, args_at=len(line.args) - len(args), problems=problems)
 

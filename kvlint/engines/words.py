@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kvlint.engines.base import World
 
 _VARIABLE = regex(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-+?=][^{}]*)?\}|\$[A-Z_][A-Z0-9_]*\b")
-EXPAND_NOTHING = ("llama-swap", "compose")
+EXPAND_NOTHING = ("llama-swap", "compose", "dockerfile")
 PLAIN = ("store", "store_true", "BooleanOptionalAction")
 _MACRO = regex(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 
