@@ -110,6 +110,8 @@ def report(evaluation: Evaluation, options: Options) -> Report:
     project = evaluation.project
     rules = _rated(suppress.selected(project.config, options.select, options.ignore), project.config.severity)
     findings, every = _judged(evaluation, rules)
+    names = {rule.name for rule in rules}
+    every += (each for each in evaluation.findings.unchecked if each.rule in names)
     unchecked = list(dict.fromkeys((*every, *_unknown_engines(evaluation, rules))))
     if options.strict_facts:
         findings += numbered(_strict(unchecked, evaluation))
@@ -117,7 +119,7 @@ def report(evaluation: Evaluation, options: Options) -> Report:
     suppress.spare(known, unchecked)
     findings += lint(evaluation, known, rules)
     if options.baseline is not None:
-        findings, accepted = options.baseline.apply(findings, {rule.name for rule in rules})
+        findings, accepted = options.baseline.apply(findings, names)
         suppressed += accepted
     return Report(
         findings=sorted((each for each in findings if _shown(each, project, options)), key=_place),

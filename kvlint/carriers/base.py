@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, Union
 
+from kvlint.diagnostics import Unchecked
 from kvlint.project import Project
 from kvlint.records import dataclass, field
 from kvlint.source import Source, Span
 from kvlint.subjects import Admission, Problem, Process
 from kvlint.tree import Map, Node, Scalar
 
-Finding = Union[Process, Admission, Problem]
+# What is unchecked names what a document points to and no file in view holds.
+Finding = Union[Process, Admission, Problem, Unchecked]
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 # What makes a llama-server a router of the models that a file lists.
 PRESETS_FLAG, PRESETS_VARIABLE = "--models-preset", "LLAMA_ARG_MODELS_PRESET"

@@ -11,11 +11,12 @@ from typing import Any
 
 from kvlint.admission import system
 from kvlint.carriers import served
-from kvlint.carriers.base import Finding, Item, is_number
+from kvlint.carriers.base import Finding, Item, is_number, nearest
 from kvlint.carriers.embedded import Around
-from kvlint.carriers.launch import Launch, Scripts, launches, no_scripts
+from kvlint.carriers.launch import Launch, launches, no_scripts
 from kvlint.carriers.llama_swap_schema import refusals, without_port
 from kvlint.carriers.scripts import Files
+from kvlint.diagnostics import Unchecked
 from kvlint.facts import Default, Fact, Unknown, Value, Written
 from kvlint.formats import shell
 from kvlint.patterns import regex
@@ -27,6 +28,8 @@ from kvlint.tree import Map, Node, Opaque, Scalar
 
 _LOCAL = regex(r"http://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):([0-9]+)/?")
 _MACRO = regex(r"\$\{([A-Za-z0-9_.-]+)\}")
+_PROGRAM = regex(r"llama|vllm|sglang|mlx|\$\{(?:PORT|MODEL_ID)\}")
+_WHOLE = regex(r"config|swap")  # how people call the one file that llama-swap is given
 MAX_EXPANSIONS = 64
 
 
@@ -34,12 +37,27 @@ class LlamaSwap:
     name = "llama-swap"
 
     def claims(self, item: Item) -> bool:
-        return isinstance(item.node, Map) and is_config(item.node)
+        return isinstance(item.node, Map) and (is_config(item.node) or _without_models(item.node))
 
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
+        files = Files(project)
+        roots = [item for item in items if isinstance(item.node, Map) and _without_models(item.node)]
+        used: set[str] = set()
         for item in items:
-            if isinstance(item.node, Map):
-                yield from config(item.node, served.around(item.path, project), Files(project).scripts(item.path))
+            if not isinstance(item.node, Map) or item in roots:
+                continue
+            near = nearest(item.path, roots) if _fragment(item.node, item.path) else []
+            used.update(root.path for root in near)
+            shared = near[0].node if len(near) == 1 else None
+            assert shared is None or isinstance(shared, Map)
+            yield from config(item.node, served.around(item.path, project), files, shared)
+        for root in roots:
+            assert isinstance(root.node, Map)
+            yield from _whole(root.node)
+            if root.path not in used:
+                yield Unchecked(
+                    "width-below-admission", None, "models", "the files of llama-swap's -config-dir", root.span
+                )
 
 
 CARRIER = LlamaSwap()
@@ -51,25 +69,53 @@ def is_config(node: Map) -> bool:
     return models is not None and any(isinstance(entry.value, Map) and "cmd" in entry.value for entry in models)
 
 
+def _without_models(node: Map) -> bool:
+    """The part of a configuration that holds for all models, which are in other files of a `-config-dir`."""
+    if "models" in node or not any(key in node for key in ("macros", "healthCheckTimeout")):
+        return False
+    macros = node.map("macros")
+    programs = macros is None or any(
+        isinstance(each.value, Scalar) and _PROGRAM.search(each.value.value) for each in macros
+    )
+    return (
+        programs
+        and len(node.entries) > 1
+        and all(entry.key.value in system("llama-swap")["top_keys"] for entry in node)
+    )
+
+
 @dataclass(slots=True)
 class _Config:
+    """`files`: those of the project, where its commands may name scripts.
+
+    `apart`: it may be read with others, of which none is in view.
+    """
+
     root: Map
     path: str
     macros: dict[str, Text]
     settings: Mapping[str, Value[Any]]
-    scripts: Scripts
+    files: Files | None
+    apart: bool = False
+    numbered: bool = True  # whether the ports of its models can be counted here
     groups: dict[str, tuple[str, bool]] = field(default_factory=dict)  # model: (group, swaps)
 
 
-def config(root: Map, around: Around, scripts: Scripts = no_scripts) -> Iterator[Finding]:
+def config(root: Map, around: Around, files: Files | None = None, shared: Map | None = None) -> Iterator[Finding]:
     """Everything that a llama-swap configuration holds, from whatever format it was read.
 
-    `around`: how others of the unit reach the proxy, where its carrier knows.  `scripts`: what its commands may run.
+    `around`: how others of the unit reach the proxy, where its carrier knows.  `files`: where its commands may find scripts.
+    `shared`: the file that is read with this one and holds its macros.
     """
-    about = _Config(root, around.path, dict(_macros(root.map("macros"))), _addresses(root, around), scripts)
-    about.groups = dict(_groups(root))
-    yield from _unread_keys(root, system("llama-swap")["top_keys"], "top level")
-    yield from refusals(root)
+    macros = {
+        **dict(_macros(shared.map("macros") if shared is not None else None)),
+        **dict(_macros(root.map("macros"))),
+    }
+    about = _Config(root, around.path, macros, _addresses(shared or root, around), files)
+    about.apart = shared is None and _fragment(root, around.path)
+    about.numbered = shared is None
+    about.groups = dict(_groups(shared or root))
+    yield from _whole(root)
     port = system("llama-swap")["start_port"]
     start = root.string("startPort")
     if start and start.isdigit():
@@ -80,6 +126,12 @@ def config(root: Map, around: Around, scripts: Scripts = no_scripts) -> Iterator
             continue
         yield from _model(about, entry.key, entry.value, around.unit, port)
         port += _uses_port(about, entry.value)
+
+
+def _whole(root: Map) -> Iterator[Finding]:
+    """What the loader says to the shape of a file."""
+    yield from _unread_keys(root, system("llama-swap")["top_keys"], "top level")
+    yield from refusals(root)
 
 
 def _uses_port(about: _Config, node: Map) -> bool:
@@ -130,13 +182,16 @@ def _unread_keys(node: Map, known: list[str], where: str) -> Iterator[Problem]:
         yield Problem("admission-ineffective", entry.key.span, data)
 
 
+_COUNTED = "llama-swap counts the models of all its files"
 _ESCAPED = "`$${` is how a template keeps a dollar sign, so that something fills this file in first"
 
 
-def _fragment(root: Map) -> bool:
-    """Whether a macro may be known after all: models alone whose programs are macros are read with others of a `-config-dir`."""
+def _fragment(root: Map, path: str) -> bool:
+    """Whether a file may be one of a `-config-dir`: models and nothing else, in a file of another name or run by macros."""
     if any(entry.key.value != "models" for entry in root):
         return False
+    if not _WHOLE.search(path.rpartition("/")[2].lower()):
+        return True
     commands = (entry.value.string("cmd") or "" for entry in root.map("models") or () if isinstance(entry.value, Map))
     return any(command.lstrip().startswith("${") for command in commands)
 
@@ -150,7 +205,7 @@ def _limits(key: str) -> bool:
 def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iterator[Finding]:
     yield from _unread_keys(node, system("llama-swap")["model_keys"], "model")
     macros = {**about.macros, **dict(_macros(node.map("macros")))}
-    macros |= {"MODEL_ID": key.text, "PORT": Text.at(str(port), key.span)}
+    macros |= {"MODEL_ID": key.text, "PORT": _port(about, port, key)}
     group, swaps = about.groups.get(key.value, ("", True))
     site = Site(
         carrier="llama-swap",
@@ -166,7 +221,7 @@ def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iter
     if isinstance(command, Scalar) and command.text.value:
         expanded, problems = expand(command.text, macros, key.value)
         doubt = _ESCAPED if "$${" in command.value else None
-        yield from (replace(each, doubt=doubt) for each in problems if not _fragment(about.root))
+        yield from (_defined_elsewhere(each) if about.apart else replace(each, doubt=doubt) for each in problems)
         for line in launches(_launch(about, expanded, node, macros, key.value)):
             process = Process(site, line)
             yield process
@@ -203,6 +258,24 @@ def _program(command: Node | None) -> dict[str, Value[Any]]:
     at = command.text.value.index(words[0])
     place = command.text.slice(at, at + len(words[0]))
     return {"program": Fact(words[0], Written(place.span, place.via))} if place.known else {}
+
+
+def _port(about: _Config, port: int, key: Scalar) -> Text:
+    if about.numbered:
+        return Text.at(str(port), key.span)
+    return Text.unknown(key.span, _COUNTED, "the port of this model")
+
+
+def _one_word(word: Text) -> Text:
+    """A port that is not known is still a number: nothing else may stand where it is put in."""
+    return replace(
+        word, holes=tuple(replace(hole, splice=hole.splice and hole.reason != _COUNTED) for hole in word.holes)
+    )
+
+
+def _defined_elsewhere(problem: Problem) -> Unchecked:
+    name = problem.span.text.strip("${}")
+    return Unchecked("unknown-macro", None, f"macro {name}", "the file of llama-swap that defines it", problem.span)
 
 
 def _port_refused(about: _Config, node: Map, key: Scalar, process: Process, port: int) -> Iterator[Problem]:
@@ -242,7 +315,7 @@ def _lifetime(root: Map, node: Map) -> dict[str, Value[Any]]:
 
 
 def _launch(about: _Config, command: Text, node: Map, macros: Mapping[str, Text], model: str) -> Launch:
-    words = tuple(shell.split(command, comment_lines=True))
+    words = tuple(_one_word(word) for word in shell.split(command, comment_lines=True))
     env: dict[str, Text] = {}
     for item in node.list("env") or ():
         if isinstance(item, Scalar) and "=" in item.value:
@@ -250,7 +323,8 @@ def _launch(about: _Config, command: Text, node: Map, macros: Mapping[str, Text]
             cut = expanded.value.index("=")
             env[expanded.value[:cut]] = expanded.slice(cut + 1)
     place = words[0].span if words else command.span
-    return Launch(words=words, place=place, env=env, scripts=about.scripts)
+    scripts = about.files.scripts(about.path) if about.files is not None else no_scripts
+    return Launch(words=words, place=place, env=env, scripts=scripts)
 
 
 def expand(text: Text, macros: Mapping[str, Text], model: str) -> tuple[Text, list[Problem]]:

@@ -8,6 +8,7 @@ from typing import cast
 
 from kvlint.carriers.base import PRESETS_FLAG, PRESETS_VARIABLE, Carrier, Finding, Item, Names, is_object
 from kvlint.command import CommandLine
+from kvlint.diagnostics import Unchecked
 from kvlint.facts import Fact, Written
 from kvlint.parsing import kind_of
 from kvlint.project import Project
@@ -53,6 +54,7 @@ class Findings:
     processes: list[tuple[str, Process]] = field(default_factory=list)
     admissions: list[Admission] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    unchecked: list[Unchecked] = field(default_factory=list)
     recognized: set[str] = field(default_factory=set)
     internal: list[str] = field(default_factory=list)
 
@@ -211,6 +213,10 @@ def _add(found: Findings, names: Names, each: Finding) -> None:
         found.recognized.add(each.place.path)
         each.id = names.unique(each.place.path, f"{each.system}:{each.name}")
         found.admissions.append(each)
+    elif isinstance(each, Unchecked):
+        if each.span is not None:
+            found.recognized.add(each.span.path)
+        found.unchecked.append(each)
     else:
         found.recognized.add(each.span.path)
         found.problems.append(each)
