@@ -84,6 +84,9 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
         assumed=launch.assumed,
         container=found.container or launch.container,
     )
+    if line.program is None and line.args and line.args[0].value.startswith("-") and not engines.named_by(line):
+        yield from _of_build(line, launch.engine)
+        return
     if line.program is None and line.args and depth < MAX_NESTING and not engines.named_by(line):
         # The entrypoint of an image that is not known runs what it is given, or there is none, or it is an engine's own.
         inside = list(launches(replace(_inside(launch, line), words=line.args, open=line.open), depth + 1))
