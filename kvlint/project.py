@@ -25,6 +25,7 @@ from kvlint.subjects import Problem
 
 if TYPE_CHECKING:
     from kvlint.carriers.base import Item
+    from kvlint.formats.document import Document
 
 CONFIG_NAMES = ("kvlint.toml", "pyproject.toml")
 
@@ -85,6 +86,9 @@ COMMAND = regex(
     r"\bvllm\b|mlx_lm|llama-server|llama-swap|\bsglang\b|ollama|lmdeploy|trtllm|text-generation|litellm|\bmodel_list\b"
 )
 _CONTROLS = regex(r"\{\{-?\s*(?:if|with|range|define|include|template|toYaml|end|else|block)\b|\{%")
+# What git leaves where two sides of a merge disagree.
+_MERGING = "<<<<<<< "
+_SIDES = tuple(regex(text, re.MULTILINE) for text in (r"^<{7} .*$", r"^={7}\r?$", r"^>{7}(?: |\r?$)"))
 BLANKED = regex(r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^}]*\}", re.DOTALL)
 
 
@@ -164,9 +168,13 @@ class Project:
                 self.refuse(path, str(error))
             return None
         parsed = parse(Source(path, text))
-        if parsed is not None and path in self._seeds:
-            self._note_unreadable(path, parsed)
-        return parsed
+        if parsed is None or path not in self._seeds:
+            return parsed
+        tree = bool(parsed.documents)
+        if _MERGING in text:
+            parsed.documents = _unmerged(parsed)
+        self._note_unreadable(path, parsed)
+        return parsed if tree or not parsed.documents else None
 
     def _note_unreadable(self, path: str, parsed: Parsed) -> None:
         """A document that cannot be read is a problem where an engine or proxy stands in it, or its file is a PATH."""
@@ -267,6 +275,34 @@ def _words(data: bytes) -> list[bytes]:
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+def _unmerged(parsed: Parsed) -> list[Document]:
+    """The documents of a file; one in which both sides of a merge stand is not read, whatever it would parse as."""
+    from kvlint.formats.document import Document, Unreadable
+
+    source = parsed.source
+    found = []
+    for document in parsed.documents or [Document(None, None, source.span(0, len(source.text)))]:
+        place = _conflict(document.span)
+        if place is not None:
+            problem = Unreadable("a merge conflict is not resolved here", place)
+            document = Document(None, problem, document.span, document.comments)
+        found.append(document)
+    return found if parsed.documents or found[0].problem is not None else []
+
+
+def _conflict(document: Span) -> Span | None:
+    """The line with which git begins the first side, where it says of a second one too where it begins and ends."""
+    text, at = document.source.text, document.start
+    lines = []
+    for side in _SIDES:
+        match = side.search(text, at, document.end)
+        if match is None:
+            return None
+        lines.append(document.source.span(match.start(), match.end()))
+        at = match.end()
+    return lines[0]
 
 
 def _line(span: Span) -> Span:
