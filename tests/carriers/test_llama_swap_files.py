@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from carried import found, words
 
 from kvlint.pipeline import check_files
@@ -54,23 +53,6 @@ def test_a_file_without_models_is_recognised_and_said_to_be_unchecked() -> None:
     assert report.files_recognized == 1
     assert [(each.rule, each.missing) for each in report.unchecked] == [("width-below-admission", "models")]
     assert check_files({"values.yaml": "macros:\n  vllm: yes\nreplicas: 2\n"}).files_recognized == 0
-
-
-@pytest.mark.parametrize(
-    "command", ["bash ./start-chat.sh ${PORT}", "/opt/llm/start-chat.sh ${PORT}", "nohup ./start-chat.sh"]
-)
-def test_a_model_that_an_unseen_script_starts_is_unchecked(command: str) -> None:
-    config = f"models:\n  chat:\n    proxy: http://127.0.0.1:9000\n    concurrencyLimit: 4\n    cmd: {command}\n"
-    report = check_files({"llama-swap.yaml": config})
-    (gap,) = report.unchecked
-    assert (gap.rule, gap.missing) == ("width-below-admission", "server of chat")
-    assert gap.supply.endswith("start-chat.sh")
-    assert gap.span is not None
-    assert gap.span.line == 5
-    seen = check_files({"llama-swap.yaml": config, "start-chat.sh": "exec sd-server --port $1\n"})
-    assert seen.unchecked == []
-    program = config.replace(command, "sd-server --port ${PORT}")
-    assert check_files({"llama-swap.yaml": program}).unchecked == []
 
 
 def test_an_image_of_ones_own_behind_docker_run_is_known_by_its_flags() -> None:
