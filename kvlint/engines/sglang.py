@@ -22,6 +22,9 @@ from kvlint.units import GIB
 NAME = "sglang"
 LAUNCH, SERVE = "python -m sglang.launch_server", "sglang serve"
 LOAD_TIME = ("fp8", "w8a8_fp8", "w8a8_int8", "bitsandbytes", "mxfp4", "petit_nvfp4", "moe_wna16", "qoq", "torchao")
+# Options of the generator of images and videos, which `sglang serve` starts too and which has no KV cache of conversations
+# (sgl-project/sglang:python/sglang/multimodal_gen/docs/cli.md).
+DIFFUSION = frozenset(("--num-gpus", "--sp-size", "--ulysses-degree", "--ring-degree", "--vae-path"))
 SLIDING_RATIO = Start(release="").swa_full_tokens_ratio
 
 
@@ -40,6 +43,8 @@ class Sglang:
         if word != "sglang" or not line.args:
             return None
         if line.args[0].value == "serve":
+            if any(word.value.partition("=")[0] in DIFFUSION for word in line.args):
+                return None
             return Program(SERVE, line.args[1:], line.program.span, offset(outer, line.args[1:]))
         if line.args[0].value.startswith("--"):
             data = {"engine": NAME, "expected": "serve", "refuses": True}

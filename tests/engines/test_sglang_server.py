@@ -124,3 +124,10 @@ def test_an_image_encoder_of_unknown_size_leaves_the_fraction_open() -> None:
     assert isinstance(found.get("memory_fraction"), Unknown)
     stated = server("sglang serve Qwen/Qwen3.5-27B --tp 2 --mem-fraction-static 0.9")
     assert isinstance(value(stated, "pool_tokens"), int)
+
+
+def test_the_generator_of_images_is_no_server_of_text() -> None:
+    """`sglang serve` starts either, by the model; these options only the generator has."""
+    service = "services: {{draw: {{image: 'lmsysorg/sglang:v0.5.23', command: sglang serve --model-path a/b {}}}}}\n"
+    assert servers(service.format("--num-gpus 4 --ulysses-degree=4 --backend sglang")) == []
+    assert len(servers(service.format("--tp-size 4"))) == 1
