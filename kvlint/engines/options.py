@@ -181,6 +181,8 @@ class Options:
         self.builds: Mapping[str, Any] = data.get("builds", {})
         self._shape_ranges: tuple[Mapping[str, Any], ...] = tuple(data.get("shape_ranges", ()))
         self._removed: Mapping[str, Mapping[str, str]] = data.get("removed", {})
+        # flags that stood in releases between two of the data and in none of it: since when, and where they are gone
+        self.between: Mapping[str, Mapping[str, str]] = data.get("between", {})
         self._environment: dict[str, int] = dict(data.get("environment", {}))
         self._spellings: dict[str, list[Option]] = {}
         for option in self.options:

@@ -131,3 +131,20 @@ def test_the_generator_of_images_is_no_server_of_text() -> None:
     service = "services: {{draw: {{image: 'lmsysorg/sglang:v0.5.23', command: sglang serve --model-path a/b {}}}}}\n"
     assert servers(service.format("--num-gpus 4 --ulysses-degree=4 --backend sglang")) == []
     assert len(servers(service.format("--tp-size 4"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("tag", "said"),
+    [
+        ("v0.5.9", []),
+        ("v0.5.23", ["removed-flag"]),
+        ("v0.5.5", ["unknown-flag"]),  # not yet, there
+        ("latest", ["breaks-when-updated"]),
+    ],
+)
+def test_a_flag_of_releases_between_those_of_the_data(tag: str, said: list[str]) -> None:
+    """`--mamba-scheduler-strategy` stands in sglang 0.5.7 to 0.5.18, and no more in 0.5.20 (server_args.py of these wheels)."""
+    command = "python3 -m sglang.launch_server --model-path a/b --mamba-scheduler-strategy extra_buffer"
+    service = {"services": {"chat": {"image": f"lmsysorg/sglang:{tag}", "command": command, "shm_size": "8g"}}}
+    report = check_files({"compose.yaml": json.dumps(service)})
+    assert [each.rule for each in report.findings if each.severity != "note"] == said
