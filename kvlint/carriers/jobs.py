@@ -1,12 +1,14 @@
-"""Jobs of dstack and SkyPilot: a shell script, the devices that it asks for, and variables."""
+"""Jobs of dstack and SkyPilot, processes of process-compose: a shell script, the devices that it asks for, and variables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvlint.carriers.base import Finding, Item
+from kvlint.carriers.base import Finding, Item, directory
+from kvlint.carriers.host import contained
 from kvlint.carriers.launch import Launch, of_script
 from kvlint.carriers.pods import count_of
+from kvlint.carriers.scripts import Files
 from kvlint.facts import Fact, Value, Written
 from kvlint.formats import shell
 from kvlint.patterns import regex
@@ -31,7 +33,9 @@ class Jobs:
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         for item in items:
             platform = _platform(item.node) if isinstance(item.node, Map) else None
-            if platform is not None and isinstance(item.node, Map):
+            if platform == "process-compose" and isinstance(item.node, Map):
+                yield from _processes(item, item.node, Files(project))
+            elif platform is not None and isinstance(item.node, Map):
                 yield from _job(item, item.node, platform)
 
 
@@ -39,12 +43,36 @@ CARRIER = Jobs()
 
 
 def _platform(node: Map) -> str | None:
-    """dstack's `type` and `commands`; SkyPilot's `run` with `resources` or `setup`."""
+    """dstack's `type` and `commands`; SkyPilot's `run` with `resources` or `setup`; `processes` that have a command each."""
     if node.string("type") in ("service", "task") and node.get("commands") is not None:
         return "dstack"
     if isinstance(node.get("run"), Scalar) and ("resources" in node or "setup" in node) and "services" not in node:
         return "skypilot"
+    started = node.map("processes") or ()
+    if any(isinstance(entry.value, Map) and isinstance(entry.value.get("command"), Scalar) for entry in started):
+        return "process-compose"
     return None
+
+
+def _processes(item: Item, root: Map, files: Files) -> Iterator[Finding]:
+    """process-compose gives each command to a shell (F1bonacc1/process-compose, src/types/process.go)."""
+    common = dict(_assigned(root.get("environment")))
+    for entry in root.map("processes") or ():
+        command = entry.value.text("command") if isinstance(entry.value, Map) else None
+        if command is None or not isinstance(entry.value, Map):
+            continue
+        env = {**common, **dict(_assigned(entry.value.get("environment")))}
+        launch = Launch((), entry.key.span, env, shell=True, scripts=files.scripts(item.path))
+        for line in of_script(shell.commands(command, env), launch):
+            site = Site("procfile", f"host {directory(item.path)}", entry.key.value, entry.key.span)
+            yield Process(contained(site, line), line)
+
+
+def _assigned(node: Node | None) -> Iterator[tuple[str, Text]]:
+    for each in node if isinstance(node, List) else ():
+        name, equals, _ = each.value.partition("=") if isinstance(each, Scalar) else ("", "", "")
+        if equals and isinstance(each, Scalar):
+            yield name, each.text.slice(len(name) + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,8 +101,13 @@ def _stem(path: str) -> str:
 
 def literal(texts: Iterable[Text], found: list[Process]) -> Iterator[Problem]:
     """`$HOME` and the like, which launchd hands on as they are; a shell that the agent starts reads its own."""
+    from kvlint.formats.shell import invocation
+
+    texts = list(texts)
+    started = invocation(texts)
+    string = started.string if started is not None else None
     for text in texts:
-        if not any(process.line.shell and _reads(process, text) for process in found):
+        if text is not string and not any(process.line.shell and _reads(process, text) for process in found):
             yield from unexpanded(text, "launchd")
 
 

@@ -44,7 +44,7 @@ class Systemd:
         files = Files(project)
         seen: set[str] = set()
         for item in items:
-            path = _main(item.path)
+            path = main(item.path)
             if path not in seen:
                 seen.add(path)
                 yield from _unit(path, project, files)
@@ -63,7 +63,7 @@ class About:
     templated: bool = False
 
 
-def _main(path: str) -> str:
+def main(path: str) -> str:
     """The path of the unit that a file belongs to, endings of templates left out."""
     drop_in = _DROP_IN.fullmatch(path)
     return drop_in["unit"] if drop_in else _bare(path)

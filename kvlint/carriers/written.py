@@ -117,6 +117,7 @@ def _unit(text: Text, path: str, writer: Writer) -> Iterator[Finding]:
             Setting(inner.text(each.key), inner.text(each.value), inner.span(each.span)) for each in part.settings
         )
         sections.append(Section(part.name, inner.span(part.span), tuple(settings)))
+    path = systemd.main(path)  # of a drop-in the unit that it is for
     name = systemd.unit_name(path) if path.endswith((".service", ".container")) else writer.name
     yield from systemd.unit(Unit(writer.source, tuple(sections)), systemd.About(name, writer.path, writer.files))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kvlint.patterns import regex
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 _VARIABLE = regex(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-+?=][^{}]*)?\}|\$[A-Z_][A-Z0-9_]*\b")
 EXPAND_NOTHING = ("llama-swap", "compose", "dockerfile")
+NO_SHELL = (*EXPAND_NOTHING, "systemd", "launchd", "nix", "kubernetes")
+PATHS = frozenset(
+    {"-m", "--model", "--model-path", "--mmproj", "--draft-model", "--adapter-path", "--models-preset", "serve"}
+)
 PLAIN = ("store", "store_true", "BooleanOptionalAction")
 _MACRO = regex(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 
@@ -21,6 +26,7 @@ _MACRO = regex(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 def problems(world: World) -> Iterator[Problem]:
     """Of one world's line; the engine's name is that of the world."""
     yield from _unexpanded(world)
+    yield from _home(world)
     yield from _repeated(world)
 
 
@@ -39,6 +45,19 @@ def _unexpanded(world: World) -> Iterator[Problem]:
             named = site.carrier == "llama-swap" and _MACRO.fullmatch(match[0])
             if not named and place.known and place.span.text.endswith(match[0][-1]):
                 data = {"engine": world.engine, "value": match[0], "carrier": site.carrier}
+                yield Problem("unexpanded-variable", place.span, data)
+
+
+def _home(world: World) -> Iterator[Problem]:
+    """`~/models/a.gguf` where no shell reads the line: every engine here opens a model by the name it is given."""
+    line, site = world.process.line, world.process.site
+    if line.shell or site.carrier not in NO_SHELL:
+        return
+    for before, word in pairwise(line.words):
+        if word.value.startswith("~/") and (before.value in PATHS or word.value.endswith(".gguf")):
+            place = word.slice(0, 1)
+            if place.known and place.span.text == "~":
+                data = {"engine": world.engine, "value": "~", "carrier": site.carrier}
                 yield Problem("unexpanded-variable", place.span, data)
 
 

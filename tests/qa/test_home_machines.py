@@ -271,3 +271,61 @@ def test_variables_that_launchd_gives_to_the_app() -> None:
     agent = '{ launchd.user.envVariables = { OLLAMA_NUM_PARALEL = "4"; EDITOR = "vi"; }; }\n'
     assert ("warning", "unknown-environment") in found({"mac.nix": agent})
     assert servers({"mac.nix": '{ launchd.user.envVariables.EDITOR = "vi"; }\n'}) == {}
+
+
+PLIST = """<?xml version="1.0" encoding="UTF-8"?>
+<plist version="1.0"><dict>
+<key>Label</key><string>ai.chat</string>
+<key>ProgramArguments</key><array>{}</array>
+</dict></plist>
+"""
+
+
+def agent(*words: str) -> dict[str, str]:
+    return {"chat.plist": PLIST.format("".join(f"<string>{word}</string>" for word in words))}
+
+
+def test_a_home_directory_that_no_shell_puts_in() -> None:
+    assert found(agent("mlx_lm.server", "--model", "~/models/q")) == [("warning", "unexpanded-variable")]
+    unit = {"chat.service": "[Service]\nExecStart=/usr/bin/llama-server -m ~/models/q.gguf -np 1 -c 4096\n"}
+    assert found(unit) == [("error", "unexpanded-variable")]
+    assert found({"config.yaml": SWAP.format("llama-server").replace("/m/a", "~/m/a")}) == [
+        ("error", "unexpanded-variable")
+    ]
+    assert found({"chat.sh": "#!/bin/sh\nllama-server -m ~/models/q.gguf -np 1 -c 4096\n"}) == []
+    assert found(agent("/bin/sh", "-c", "mlx_lm.server --model ~/models/q")) == []
+
+
+def test_the_string_that_an_agent_gives_to_a_shell() -> None:
+    files = agent("/bin/bash", "-lc", "$HOME/bin/serve.sh")
+    files["bin/serve.sh"] = "#!/bin/sh\nexec mlx_lm.server --model Qwen/Qwen3-8B\n"
+    assert list(servers(files)) == ["chat.plist#ai.chat"]
+    assert found(files) == []
+    files |= agent("$HOME/bin/serve.sh", "fast")
+    assert found(files) == [("warning", "unexpanded-variable")]
+
+
+def test_a_drop_in_that_a_script_writes() -> None:
+    text = """#!/bin/sh
+sudo tee /etc/systemd/system/ollama.service.d/override.conf > /dev/null <<EOF
+[Service]
+Environment="OLLAMA_NUM_PARALLEL=3"
+EOF
+"""
+    ((identity, server),) = servers({"setup.sh": text}).items()
+    assert (identity, server.engine, server.settings["batch_width"].value) == ("setup.sh#ollama", "ollama", 3)
+
+
+def test_processes_of_process_compose() -> None:
+    text = """version: "0.5"
+environment: ["LLAMA_ARG_N_PARALLEL=2"]
+processes:
+  llm:
+    command: |
+      echo starting
+      llama-server -m /m/a.gguf -c 8192 --port 8080
+  web: {command: npm start}
+"""
+    ((identity, server),) = servers({"process-compose.yaml": text}).items()
+    assert identity == "process-compose.yaml#llm"
+    assert server.settings["window"].value == 4096  # 8192 over 2 slots
