@@ -32,6 +32,9 @@ LABELS = {
 }
 
 # Names that say that a weight has eight bits; that all of them do is not certain, embeddings often have sixteen.
+TUNED = regex(
+    r"([^/]+/.+)-(?:it|instruct|chat)"
+)  # of a model of the same organisation, which has the rest for its name
 EIGHT_BITS = regex(r"(?i)(?:^|[-_.])(?:fp8|float8|int8|w8a8|w8a16|8bit)(?:[-_.]|$)")
 SIXTEEN_BITS = regex(r"(?i)(?:^|[-_.])(?:bf16|fp16|f16|bfloat16|float16)(?:[-_.]|$)")
 
@@ -127,7 +130,15 @@ def find(model_id: str) -> Entry | None:
     if own is not None or not key:
         return own
     known = (each for name in other_names(key) if (each := entry(name)) is not None)
-    return next((replace(each, id=model_id, like=each.like or each.id) for each in known), None)
+    found = next(known, None) or _of_base(key)
+    return replace(found, id=model_id, like=found.like or found.id) if found is not None else None
+
+
+def _of_base(key: str) -> Entry | None:
+    """The model that an organisation tuned to follow instructions, in its shape; how long its texts may be is another matter."""
+    tuned = TUNED.fullmatch(key)
+    names = (tuned[1], *other_names(tuned[1])) if tuned is not None else ()
+    return next((each for name in names if (each := entry(name, lengths=False)) is not None), None)
 
 
 def other_names(key: str) -> Iterator[str]:
@@ -152,7 +163,8 @@ def repositories() -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def entry(key: str) -> Entry | None:
+def entry(key: str, *, lengths: bool = True) -> Entry | None:
+    """The catalogue's row of a repository; without `lengths`, as the shape of another repository."""
     row = lookup(COMPILED, key)
     if row is None:
         return None
@@ -160,9 +172,9 @@ def entry(key: str) -> Entry | None:
     base = lookup(COMPILED, like.lower()) if like else None
     shape = base or row
     root = configuration(shape)
-    if doubted(text_config(root), row.get("context")):
+    if not lengths or doubted(text_config(root), row.get("context")):
         root = without_lengths(root)
-    own = base is None and "fields" in row
+    own = lengths and base is None and "fields" in row
     known = described(root, shape.get("source", "")) if root else weights_only(row["id"])
     text = text_config(root) if root else {}
     return Entry(
@@ -173,10 +185,10 @@ def entry(key: str) -> Entry | None:
         parameters=shape.get("parameters"),
         text_parameters=shape.get("text_parameters"),
         hub_parameters=row.get("hub_parameters"),
-        file_bytes=row.get("file_bytes"),
+        file_bytes=row.get("file_bytes") if lengths else None,
         dtype=read_dtype(root, text) if own else None,
         quantization=quantization(root, text) if own else None,
-        context=row.get("context"),
+        context=row.get("context") if lengths else None,
         like=like,
         own=own,
         label=row.get("label"),

@@ -195,3 +195,20 @@ def test_nothing_of_a_configuration_that_matters_is_lost() -> None:
             assert getattr(kept, name) == getattr(whole, name), (row["id"], name)
         disputed = catalogue.doubted(whole.config, row.get("max_context_hub"))
         assert kept.positions == (None if disputed else whole.positions), row["id"]
+
+
+def test_a_model_tuned_by_its_own_organisation_has_the_base_s_shape() -> None:
+    """42 layers, 8 KV heads of 256 (Gemma 2 technical report, table 1); the length and the files are not the base's."""
+    entry = find("google/gemma-2-9b-it")
+    assert entry is not None
+    assert (entry.id, entry.like, entry.context, entry.file_bytes, entry.dtype) == (
+        "google/gemma-2-9b-it",
+        "google/gemma-2-9b",
+        None,
+        None,
+        None,
+    )
+    tuned, base = shape("google/gemma-2-9b-it"), shape("google/gemma-2-9b")
+    assert len(tuned.layers) == len(base.layers) == 42
+    assert find("nobody/gemma-2-9b-it") is None
+    assert find("google/gemma-2-9b-it-awq") is None
