@@ -181,9 +181,10 @@ class Sizing:
         site = self.server.site
         plain = site.carrier == "kubernetes" and site.data.get("kind") in PLAIN_KINDS and "operator" not in site.data
         bare = self.server.process.line.container is not None
-        return Fact(
-            plain or bare or site.carrier == "compose", Assumed("by the place where the container is described")
-        )
+        described = plain or bare or site.carrier == "compose"
+        # the devices of a TPU slice talk over links of their own, in one process
+        apart = any("tpu" in each.key for each in site.product)
+        return Fact(described and not apart, Assumed("by the place where the container is described"))
 
     def spread(self) -> Value[bool] | None:
         """Whether a Service hands requests to any replica, and nothing keeps a conversation with one."""

@@ -65,3 +65,20 @@ def test_what_the_next_start_brings(image: str, expected: int) -> None:
     text = f"services:\n  llm:\n    image: {image}\n    entrypoint: [vllm, serve]\n    command: Qwen/Qwen3-8B --swap-space 4\n"
     found = [each.rule for each in check_files({"compose.yaml": text}).findings]
     assert found.count("breaks-when-updated") == expected
+
+
+@pytest.mark.parametrize(
+    ("label", "resource", "expected"),
+    [
+        ("cloud.google.com/gke-tpu-accelerator: tpu-v6e-slice", "google.com/tpu", []),
+        ("cloud.google.com/gke-accelerator: nvidia-l4", "nvidia.com/gpu", ["shared-memory-too-small"]),
+    ],
+)
+def test_devices_of_a_tpu_slice_need_no_shared_memory(label: str, resource: str, expected: list[str]) -> None:
+    pod = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  nodeSelector: {{{0}}}\n  containers:\n"
+        "    - name: m\n      image: vllm/vllm-openai:v0.11.0\n      args: [--model=a/b, --tensor-parallel-size=4]\n"
+        "      resources: {{limits: {{{1}: 4}}}}\n"
+    )
+    report = check_files({"a.yaml": pod.format(label, resource)})
+    assert [each.rule for each in report.findings if each.severity == "warning"] == expected
