@@ -61,7 +61,8 @@ def of_another_build(engine: str, line: CommandLine) -> bool:
 def _unheard_of(known: Options, objection: Objection, data: Mapping[str, Any]) -> bool:
     """A flag like none that any release has, or a choice that none offers: another build's, as far as anybody can tell."""
     if objection.kind == "unknown-flag":
-        return not objection.data.get("joined") and not {"gone", "first", "suggestion", "owners"} & data.keys()
+        told = {"gone", "first", "owners"} | ({"suggestion"} if str(data.get("flag")).startswith("--") else set())
+        return not objection.data.get("joined") and not told & data.keys()  # one letter more is no slip
     return _is_choice(objection) and not _near(objection)
 
 

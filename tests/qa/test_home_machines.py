@@ -329,3 +329,28 @@ processes:
     ((identity, server),) = servers({"process-compose.yaml": text}).items()
     assert identity == "process-compose.yaml#llm"
     assert server.settings["window"].value == 4096  # 8192 over 2 slots
+
+
+BASE = """healthCheckTimeout: 300
+macros:
+  host: 0.0.0.0
+  server: llama-server --host ${host} --port ${PORT}
+"""
+ALONE = 'models:\n  chat: {cmd: "${server} -m /m/a.gguf -c 16384 -np 2"}\n'
+IMAGES = 'models:\n  small: {cmd: "llama-server --host ${host} --port ${PORT} -m /m/s.gguf -c 4096 -np 1"}\n'
+
+
+def test_models_whose_macros_stand_in_another_file() -> None:
+    """`-config` and every file of `-config-dir` are one document: mostlygeek/llama-swap@0bdb3720:internal/config/merge.go."""
+    files = {"swap/config.yaml": BASE, "models/chat.yaml": ALONE, "models/small.yaml": IMAGES}
+    assert found(files) == []
+    assert settings(servers(files)["models/chat.yaml#chat"])[:2] == (8192, 2)  # 16384 over 2 slots
+    assert found({"models/small.yaml": IMAGES}) == [("error", "unknown-macro")]
+    two = check_files({**files, "old/config.yaml": BASE})
+    assert ("models/chat.yaml#chat", "engine") in [(each.server, each.missing) for each in two.unchecked]
+
+
+def test_a_short_flag_of_another_build_is_no_slip() -> None:
+    line = "#!/bin/sh\n/opt/ik_llama/llama-server -m a.gguf -np 1 -c 4096 {} 1\n"
+    assert found({"a.sh": line.format("-tm")}) == []
+    assert found({"a.sh": line.format("--ctx-sise")}) == [("warning", "unknown-flag")]
