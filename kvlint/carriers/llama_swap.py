@@ -30,7 +30,6 @@ _LOCAL = regex(r"http://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):([0-9]+)/?
 _MACRO = regex(r"\$\{([A-Za-z0-9_.-]+)\}")
 _PROGRAM = regex(r"llama|vllm|sglang|mlx|\$\{(?:PORT|MODEL_ID)\}")
 _WHOLE = regex(r"config|swap")  # how people call the one file that llama-swap is given
-_GIVEN = frozenset({"PORT", "MODEL_ID", "PID"})
 MAX_EXPANSIONS = 64
 
 
@@ -83,31 +82,6 @@ def _without_models(node: Map) -> bool:
         and len(node.entries) > 1
         and all(entry.key.value in system("llama-swap")["top_keys"] for entry in node)
     )
-
-
-def _is_base(node: Map) -> bool:
-    """What is read before the models of a `-config-dir`: macros, and other settings of llama-swap."""
-    known = system("llama-swap")["top_keys"]
-    keys = [entry.key.value for entry in node]
-    return (
-        "models" not in keys and node.map("macros") is not None and len(keys) > 1 and all(key in known for key in keys)
-    )
-
-
-def _base(root: Map, bases: list[Map]) -> Map | None:
-    """The one other file whose macros the models of a file use: `-config` and `-config-dir` are read as one document.
-
-    mostlygeek/llama-swap@0bdb3720:internal/config/merge.go
-    """
-    used = {name for name in _MACRO.findall(root.span.text) if not name.startswith("env.")} - _GIVEN
-    own = {name for name, _ in _macros(root.map("macros"))}
-    for entry in root.map("models") or ():
-        own |= {name for name, _ in _macros(entry.value.map("macros") if isinstance(entry.value, Map) else None)}
-    missing = used - own
-    found = [
-        base for base in bases if base is not root and missing <= {name for name, _ in _macros(base.map("macros"))}
-    ]
-    return found[0] if missing and len(found) == 1 else None
 
 
 @dataclass(slots=True)
