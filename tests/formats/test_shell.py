@@ -203,6 +203,20 @@ class TestBranches:
         found = words('A=(x); while read -r l; do A+=("$l"); done; vllm "${A[@]}"')
         assert [w.value for w in found] == ["x", HOLE]
 
+    @pytest.mark.parametrize(
+        ("function", "expected"),
+        [
+            ("pick() { N=$1; }", HOLE),
+            ("pick() { if a; then keep $1; fi; }; keep() { N=$1; }", HOLE),
+            ("pick() { local N=$1; shift; }", "0"),
+            ("pick() { declare -a N; read -r N; }", "0"),
+            ("pick() { (N=$1); }", "0"),
+            ("pick() { pick; M=1; }", "0"),
+        ],
+    )
+    def test_a_function_changes_variables_in_a_loop(self, function: str, expected: str) -> None:
+        assert values(f"N=0\n{function}\nfor i in a b; do\n  while c; do pick $i; done\ndone\nvllm $N") == [expected]
+
     def test_conditional_places(self) -> None:
         branches = "if b; then c; elif d; then e; else f; fi\ncase $x in *) l;; esac\nwhile m; do n; done\n"
         script = read("a\n" + branches + "g || h\n[ x ] && i\nj && k\n")

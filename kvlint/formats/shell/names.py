@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kvlint.formats.shell.arithmetic import changed_names
 from kvlint.formats.shell.tree import (
@@ -22,21 +22,72 @@ from kvlint.formats.shell.tree import (
     Simple,
     Word,
 )
+from kvlint.records import dataclass
 from kvlint.source import Span
 
+_LOCAL = frozenset({"local", "declare", "typeset"})
 _READERS = frozenset({"read", "mapfile", "readarray", "getopts", "unset"})
 
 
-def assigned(node: Node) -> dict[str, tuple[bool, Span | None]]:
-    """Name to whether it is only ever added to, and a place where it is changed.  `@` stands for `shift` and `set`."""
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a part of a script changes itself, and what it calls."""
+
+    changes: tuple[tuple[str, bool, Span | None], ...]
+    calls: frozenset[str]
+
+
+def assigned(
+    node: Node, functions: Mapping[str, Function], known: dict[int, Effects]
+) -> dict[str, tuple[bool, Span | None]]:
+    """Name to whether it is only ever added to, and a place where it is changed.  `@` stands for `shift` and `set`.
+
+    Functions change variables for those who call them, but for their own.  `known`: the effects of functions seen before.
+    """
     found: dict[str, tuple[bool, Span | None]] = {}
+    effects = [_effects(node)]
+    called: set[str] = set()
+    while effects:
+        current = effects.pop()
+        for name, appends, span in current.changes:
+            found[name] = (appends and found.get(name, (True, None))[0], span)
+        for name in current.calls & functions.keys() - called:
+            called.add(name)
+            body = functions[name].body
+            if id(body) not in known:
+                known[id(body)] = _effects(body, frozenset({"@", *_own(body)}))
+            effects.append(known[id(body)])
+    return found
+
+
+def _effects(body: Node, own: frozenset[str] = frozenset()) -> Effects:
+    nodes = list(_inside(body))
+    changes = tuple(each for node in nodes for each in _changes(node) if each[0] not in own)
+    return Effects(changes, frozenset(name for node in nodes if (name := _program(node)) is not None))
+
+
+def _inside(node: Node) -> Iterator[Node]:
+    """A node and what it holds."""
     stack: list[Node] = [node]
     while stack:
         current = stack.pop()
-        for name, appends, span in _changes(current):
-            found[name] = (appends and found.get(name, (True, None))[0], span)
+        yield current
         stack.extend(_children(current))
-    return found
+
+
+def _program(node: Node) -> str | None:
+    first = node.words[0] if isinstance(node, Simple) and node.words else None
+    return first.plain if isinstance(first, Word) else None
+
+
+def _own(body: Node) -> Iterator[str]:
+    """Names that a function declares as its own."""
+    for node in _inside(body):
+        if isinstance(node, Simple) and _program(node) in _LOCAL:
+            for word in node.words[1:]:
+                name = word.name if isinstance(word, Assign) else word.plain
+                if name and name.isidentifier():
+                    yield name
 
 
 def _children(node: Node) -> Iterator[Node]:
@@ -73,8 +124,7 @@ def _changes(node: Node) -> Iterator[tuple[str, bool, Span | None]]:
         assigns = node.assigns if not node.words else ()
         for assign in (*assigns, *(word for word in node.words if isinstance(word, Assign))):
             yield assign.name, _appends(assign), assign.span
-        first = node.words[0] if node.words else None
-        name = first.plain if isinstance(first, Word) else None
+        name = _program(node)
         if name in ("shift", "set"):
             yield "@", False, node.span
         elif name in _READERS:

@@ -11,7 +11,7 @@ from kvlint.formats.shell.cursor import Comment, Cursor, Fault
 from kvlint.formats.shell.expand import Assumption, Expander, Ledger
 from kvlint.formats.shell.fields import between
 from kvlint.formats.shell.guards import asks, guarded
-from kvlint.formats.shell.names import assigned
+from kvlint.formats.shell.names import Effects, assigned
 from kvlint.formats.shell.parser import parse
 from kvlint.formats.shell.programs import Invocation, invocation
 from kvlint.formats.shell.script import Assignment, Command, Heredoc
@@ -76,6 +76,7 @@ class Walker:
         self.context = Context(depth=depth)
         self.expander = Expander(state, self._substitute, record.ledger)
         self.functions: dict[str, Function] = {}
+        self.effects: dict[int, Effects] = {}
         self.called: set[str] = set()
         self.calling: list[str] = []
         self.env_open: tuple[Opening, ...] = ()
@@ -218,7 +219,7 @@ class Walker:
     def _loop(self, node: Loop, context: Context) -> int:
         for word in node.words:
             self.expander.words(word)
-        changes = assigned(node)
+        changes = assigned(node, self.functions, self.effects)
         if node.variable is not None:
             where = node.words[0].span if node.words else None
             loop = f"{node.variable} takes several values in a loop"
