@@ -50,7 +50,12 @@ def in_words(fact: Fact[Any]) -> str:
     origin = fact.origin
     if isinstance(origin, Written):
         via = f" (via {', '.join(_at(use) for use in origin.via)})" if origin.via else ""
-        doubt = {"splice": ", something unseen may follow", "default": ", a default", "claimed": ", a claim"}
+        doubt = {
+            "splice": ", something unseen may follow",
+            "default": ", a default",
+            "claimed": ", a claim",
+            "supposed": ", supposed to call it",
+        }
         return f"{_at(origin.span)}{via}{doubt.get(origin.doubt or '', '')}"
     if isinstance(origin, Default):
         releases = f" in {span_of(origin.versions)}" if origin.versions else ""

@@ -11,7 +11,7 @@ from typing import Any
 from kvlint.diagnostics import Diagnostic, Edit, Fix, Related, Suggestion
 from kvlint.facts import Derived, Fact, Unknown, Written
 from kvlint.records import replace
-from kvlint.ruleset.judge import Outcome
+from kvlint.ruleset.judge import Outcome, doubts
 from kvlint.ruleset.load import Rule, units
 from kvlint.ruleset.messages import show, within
 from kvlint.sizing.server import DERIVED
@@ -60,8 +60,9 @@ def diagnose(outcome: Outcome, suggestions: Iterable[Suggestion] = ()) -> Diagno
     message = rule.message_of(verdict, case.lookup, case.engine, case.releases)
     if verdict.straddles:
         message += f"; {within(verdict.compared)}"
-    if subject.doubt:
-        message += f"; {DOUBTS.get(subject.doubt, subject.doubt)}"
+    doubt = subject.doubt or ("supposed" if "supposed" in doubts(verdict.facts) else None)
+    if doubt:
+        message += f"; {DOUBTS.get(doubt, doubt)}"
     return Diagnostic(
         rule=rule.name,
         severity=outcome.severity,

@@ -9,7 +9,7 @@ true                            silent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Union
 
 from kvlint.diagnostics import SEVERITIES, Unchecked
@@ -113,19 +113,18 @@ def _outcome(rule: Rule, subject: Subject, broken: list[tuple[Case, Verdict, boo
 
 def _severity(rule: Rule, subject: Subject, case: Case, verdict: Verdict, margin: bool) -> str:
     severity = rule.severity_of(verdict, case.lookup, case.engine, case.releases)
-    doubts = set(_doubts(verdict.facts))
-    if severity == "error" and (margin or subject.doubt or doubts & {"splice", "default", "supposed"}):
+    found = doubts(verdict.facts)
+    if severity == "error" and (margin or subject.doubt or found & {"splice", "default", "supposed"}):
         severity = "warning"
-    if "claimed" in doubts:
+    if "claimed" in found:
         severity = {"error": "warning", "warning": "note"}.get(severity, severity)
     return severity
 
 
-def _doubts(facts: Iterable[Fact[Any]]) -> Iterator[str]:
-    for fact in facts:
-        for leaf in fact.leaves():
-            if isinstance(leaf.origin, Written) and leaf.origin.doubt:
-                yield leaf.origin.doubt
+def doubts(facts: Iterable[Fact[Any]]) -> set[str]:
+    """What is in doubt of the leaves of facts."""
+    leaves = (leaf.origin for fact in facts for leaf in fact.leaves())
+    return {origin.doubt for origin in leaves if isinstance(origin, Written) and origin.doubt}
 
 
 def _unchecked(rule: Rule, subject: Subject, unknown: list[Unknown], broken: bool) -> Unchecked | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from kvlint.facts import Fact, Value, Written, low
+from kvlint.facts import Assumed, Fact, Value, Written, low
 from kvlint.links import Link
 from kvlint.records import replace
 from kvlint.subjects import Admission, Endpoint, Promise
@@ -29,17 +29,21 @@ def of_link(evaluation: Evaluation, link: Link) -> Iterator[tuple[str, Any]]:
 def _promised(paths: list[Link]) -> Iterator[tuple[str, Any]]:
     """The largest of each kind that any hop of a path through this front states."""
     largest: dict[str, Fact[int]] = {}
-    for _, promise in _stated(paths):
+    by: dict[str, str] = {}
+    for hop, promise in _stated(paths):
         if promise.tokens.origin.kind != "written":
             continue
         if promise.kind not in largest or largest[promise.kind].value < promise.tokens.value:
             largest[promise.kind] = promise.tokens
+            by[promise.kind] = hop.system
     for kind, name in (("total", "promise"), ("input", "promised_input"), ("output", "promised_output")):
         if kind in largest:
             yield name, largest[kind]
-    windows = [largest[kind] for kind in ("total", "input") if kind in largest]
+    windows = [kind for kind in ("total", "input") if kind in largest]
     if windows:
-        yield "promised", max(windows, key=lambda tokens: tokens.value)
+        longest = max(windows, key=lambda kind: largest[kind].value)
+        yield "promised", largest[longest]
+        yield "promiser", Fact(by[longest], Assumed("by whose file it is"))
 
 
 def _stated(paths: Iterable[Link]) -> Iterator[tuple[Admission, Promise]]:

@@ -193,3 +193,14 @@ def test_an_address_in_the_environment_of_the_proxy(service: str, more: str, lin
         "gateway.env": "BASE=http://vllm:8000/v1\n",
     }
     assert served(files)["chat"] == (("compose.yaml#vllm",) if linked else ())
+
+
+def test_who_promises_is_named() -> None:
+    """The client, and not the router that it calls."""
+    files = {"opencode.json": OPENCODE.format(at="127.0.0.1:8080", model="qwen"), "apart/swap.yaml": SWAP}
+    report = check_files(files)
+    (message,) = [each.message for each in report.findings if each.rule == "window-mismatch"]
+    assert message == (
+        "opencode promises 65,536 tokens, but qwen refuses more than 32,768; "
+        "that it calls this server is supposed, by port and name"
+    )
