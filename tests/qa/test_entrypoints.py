@@ -8,7 +8,16 @@ from kvlint.pipeline import check_files
 
 TGI = "ghcr.io/huggingface/text-generation-inference:3.3.4"
 COMPOSE = "services:\n  chat:\n    image: {}\n    command: {}\n"
-POD = "apiVersion: v1\nkind: Pod\nmetadata: {{name: chat}}\nspec:\n  containers:\n    - name: main\n      image: {}\n      args: {}\n"
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {{name: chat}}
+spec:
+  containers:
+    - name: main
+      image: {}
+      args: {}
+"""
 
 
 def errors(files: dict[str, str]) -> list[tuple[str, str]]:
