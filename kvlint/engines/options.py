@@ -371,7 +371,7 @@ def options(engine: str) -> Options:
 
 
 def closest(word: str, names: Iterable[str], count: int = 3, farthest: int = 3) -> Iterator[str]:
-    """Names within a few edits of `word`, or that share its parts in another order; nearest first."""
+    """Names within a few edits of `word`, that share its parts in another order, or shorten them; nearest first."""
     limit = min(farthest, max(1, len(word) // 4))
     parts = set(word.strip("-").split("-"))
     scored = []
@@ -380,12 +380,24 @@ def closest(word: str, names: Iterable[str], count: int = 3, farthest: int = 3) 
         if len(parts) > 1 and shared == parts:
             scored.append((1, len(name), name))
             continue
+        if _shortens(word, name):
+            scored.append((2, len(name), name))
+            continue
         if abs(len(name) - len(word)) <= limit:
             edits = distance(word, name, limit)
             if edits <= limit:
                 scored.append((edits, len(name), name))
     scored.sort()
     return iter([name for _, _, name in scored[:count]])
+
+
+def _shortens(word: str, name: str) -> bool:
+    """Whether each part of one name is a part of the other, in full or cut short: `--max-num-seqs`, `--max-num-sequences`."""
+    mine, theirs = word.strip("-").split("-"), name.strip("-").split("-")
+    if len(mine) != len(theirs) or len(mine) < 2 or mine[0] != theirs[0]:
+        return False
+    pairs = ((a.removesuffix("s"), b.removesuffix("s")) for a, b in zip(mine, theirs, strict=True))
+    return all(a == b or (min(len(a), len(b)) > 2 and (a.startswith(b) or b.startswith(a))) for a, b in pairs)
 
 
 def distance(a: str, b: str, limit: int) -> int:

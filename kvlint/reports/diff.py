@@ -150,6 +150,8 @@ def _floor_words(floor: Floor) -> str:
     least = show(floor.least, "ratio")
     if floor.state == "unknown":
         return f"at least {least} {name} cannot be judged: {floor.why}"
+    if floor.why:
+        return f"at least {least} {name} promised, but {floor.why}"
     return f"{words(floor.measure, measure, (floor.least,))} {name}, at least {least} promised"
 
 

@@ -163,6 +163,18 @@ def test_a_broken_floor_fails(repo: Any) -> None:
     assert "floor broken: serve.sh#serve: 1 concurrency, at least 2 promised" in diff(repo, "HEAD").out
 
 
+def test_a_floor_that_one_known_limit_breaks_says_the_limit(repo: Any) -> None:
+    """A pool of 8 GiB holds one request of 40,960 × 147,456 B = 5.625 GiB, whatever the batch width is."""
+    measured = '[[hardware]]\nmatch = "**"\navailable_kv = "8GiB"\n' + FLOOR
+    served = "#!/bin/sh\nexec uvx --from vllm==0.22.1 vllm serve Qwen/Qwen3-8B --max-model-len 40960\n"
+    repo.commit({"serve.sh": served, "kvlint.toml": measured})
+    result = diff(repo, "HEAD")
+    assert result.status == 1
+    told = next(line for line in result.out.splitlines() if line.startswith("floor broken"))
+    assert told.startswith("floor broken: serve.sh#serve: at least 2 concurrency promised, but batch width is unknown")
+    assert "at most 1 by pool" in told
+
+
 def test_a_floor_of_warm_slots(chat: Any) -> None:
     floor = '[[floor]]\nmatch = "**"\nmin_warm_slots = 1\n'
     chat.write({"kvlint.toml": CONFIG + floor})

@@ -77,6 +77,8 @@ def test_near_and_foreign_spellings() -> None:
     assert vllm.nearest("--max-modellen", "0.33.0")[0] == "--max-model-len"
     assert vllm.nearest("--tensor_paralel_size", "0.33.0")[0] == "--tensor-parallel-size"
     assert vllm.nearest("--completely-different-words", "0.33.0") == ()
+    assert vllm.nearest("--max-num-sequences", "0.33.0") == ("--max-num-seqs",)
+    assert vllm.nearest("--max-model-length", "0.33.0") == ("--max-model-len",)
     assert "llama-server" in vllm.owners("--ctx-size")
     assert "vllm" in options("mlx-lm").owners("--max-model-len")
 
