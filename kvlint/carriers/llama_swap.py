@@ -30,6 +30,7 @@ _LOCAL = regex(r"http://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):([0-9]+)/?
 _MACRO = regex(r"\$\{([A-Za-z0-9_.-]+)\}")
 _PROGRAM = regex(r"llama|vllm|sglang|mlx|\$\{(?:PORT|MODEL_ID)\}")
 _WHOLE = regex(r"config|swap")  # how people call the one file that llama-swap is given
+_GIVEN = frozenset({"PORT", "MODEL_ID", "PID"})
 MAX_EXPANSIONS = 64
 
 
@@ -41,23 +42,23 @@ class LlamaSwap:
 
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         files = Files(project)
-        roots = [item for item in items if isinstance(item.node, Map) and _without_models(item.node)]
+        holders = [item for item in items if isinstance(item.node, Map) and _defined(item.node)]
         used: set[str] = set()
         for item in items:
-            if not isinstance(item.node, Map) or item in roots:
+            if not isinstance(item.node, Map) or _without_models(item.node):
                 continue
-            near = nearest(item.path, roots) if _fragment(item.node, item.path) else []
-            used.update(root.path for root in near)
-            shared = near[0].node if len(near) == 1 else None
-            assert shared is None or isinstance(shared, Map)
-            yield from config(item.node, served.around(item.path, project), files, shared)
-        for root in roots:
-            assert isinstance(root.node, Map)
-            yield from _whole(root.node)
-            if root.path not in used:
-                yield Unchecked(
-                    "width-below-admission", None, "models", "the files of llama-swap's -config-dir", root.span
-                )
+            apart = _fragment(item.node, item.path)
+            shared = _whose_macros(item, holders) if apart else None
+            used.update(root.path for root in (shared,) if root is not None)
+            held = shared.node if shared is not None else None
+            assert held is None or isinstance(held, Map)
+            yield from config(item.node, served.around(item.path, project), files, held)
+        for item in items:
+            if isinstance(item.node, Map) and _without_models(item.node):
+                yield from _whole(item.node)
+                if item.path not in used:
+                    supply = "the files of llama-swap's -config-dir"
+                    yield Unchecked("width-below-admission", None, "models", supply, item.span)
 
 
 CARRIER = LlamaSwap()
@@ -82,6 +83,26 @@ def _without_models(node: Map) -> bool:
         and len(node.entries) > 1
         and all(entry.key.value in system("llama-swap")["top_keys"] for entry in node)
     )
+
+
+def _whose_macros(item: Item, others: list[Item]) -> Item | None:
+    """The other file whose macros the models of a file use: `-config` and `-config-dir` are read as one document.
+
+    mostlygeek/llama-swap@0bdb3720:internal/config/merge.go
+    """
+    root = item.node
+    assert isinstance(root, Map)
+    missing = set(_MACRO.findall(root.span.text)) - _GIVEN - {name for name, _ in _macros(root.map("macros"))}
+    for entry in root.map("models") or ():
+        missing -= {name for name, _ in _macros(entry.value.map("macros") if isinstance(entry.value, Map) else None)}
+    missing = {name for name in missing if not name.startswith("env.")}
+    holding = [other for other in others if isinstance(other.node, Map) and missing <= _defined(other.node)]
+    found = nearest(item.path, holding) if missing else []
+    return found[0] if len(found) == 1 else None
+
+
+def _defined(root: Map) -> set[str]:
+    return {name for name, _ in _macros(root.map("macros"))}
 
 
 @dataclass(slots=True)

@@ -34,6 +34,12 @@ def test_macros_of_the_file_that_is_read_with_the_models() -> None:
     assert not [each for each in report.unchecked if each.missing in ("models", "macro engine", "macro anywhere")]
 
 
+def test_the_file_that_is_read_with_the_models_may_have_models_too() -> None:
+    main = SHARED + "models:\n  other:\n    cmd: ${engine} -m /models/other.gguf --port ${PORT} --ctx-size 4096 -np 1\n"
+    read = found({"swap/config.yaml": main, "swap/models/chat.yaml": CHAT})
+    assert [identity for identity, _ in read.processes] == ["swap/config.yaml#other", "swap/models/chat.yaml#chat"]
+
+
 def test_models_whose_macros_are_in_no_file_in_view_are_unchecked_and_no_error() -> None:
     other = "models:\n  draw:\n    cmd: draw-server --listen ${anywhere} --port ${PORT} --for llama\n"
     report = check_files({"models/chat.yaml": CHAT, "models/draw.yaml": other})

@@ -346,6 +346,7 @@ def test_models_whose_macros_stand_in_another_file() -> None:
     assert found(files) == []
     assert settings(servers(files)["models/chat.yaml#chat"])[:2] == (8192, 2)  # 16384 over 2 slots
     assert found({"config.yaml": IMAGES}) == [("error", "unknown-macro")]
+    assert found({"models/small.yaml": IMAGES}) == []  # the file that is read with it may be elsewhere
     two = check_files({**files, "old/config.yaml": BASE})
     assert ("models/chat.yaml#chat", "engine") in [(each.server, each.missing) for each in two.unchecked]
 

@@ -34,7 +34,7 @@ def test_a_measured_pool_lies_within_the_prediction(model: str, line: str, devic
 
 
 def test_what_a_small_batch_leaves_is_doubted_and_not_refused() -> None:
-    """0.17 x 94.97 GiB = 16.14 - 14.19 weights = 1.96 GiB for the overhead and 8192 x 56 KiB = 0.44: no overhead is that certain."""
+    """0.17 x 94.97 GiB = 16.14 - 14.19 weights = 1.96 GiB for the overhead and 8192 x 56 KiB = 0.44."""
     files = {
         "serve.sh": "#!/bin/sh\nexec vllm serve Qwen/Qwen2.5-7B-Instruct --revision abc --dtype bfloat16"
         " --max-model-len 8192 --max-num-seqs 2 --gpu-memory-utilization 0.17\n"
