@@ -68,3 +68,30 @@ def test_a_script_with_many_callers_still_starts_its_engine_for_each() -> None:
     files = {f"models/m{number}.sh": f"#!/bin/sh\n../serve.sh org/model-{number}\n" for number in range(20)}
     files["serve.sh"] = '#!/bin/sh\nexec vllm serve "$1" --max-model-len 4096\n'
     assert servers(files) == {f"org/model-{number}" for number in range(20)}
+
+
+SCHEMA = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: servers.example.org}
+spec:
+  versions:
+    - schema:
+        openAPIV3Schema:
+          properties:
+"""
+POD = """\
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: a}
+spec: {containers: [{name: b, image: 'vllm/vllm-openai:v0.11.0', args: [--model, org/model]}]}
+"""
+
+
+def test_the_schema_of_a_resource_configures_nothing() -> None:
+    field = "            field{0}: {{type: string, description: 'vllm serve --max-model-len {0}'}}\n"
+    schema = SCHEMA + "".join(field.format(number) for number in range(20_000))
+    start = time.process_time()
+    assert servers({"crds.yaml": schema + POD}) == {"org/model"}
+    assert time.process_time() - start < 1  # reading its 80,000 values takes several

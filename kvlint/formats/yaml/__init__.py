@@ -5,6 +5,7 @@ Tags are resolved as YAML 1.1, which is what PyYAML and the readers of Kubernete
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
@@ -22,6 +23,8 @@ from kvlint.tree import Opaque
 __all__ = ["Comment", "Document", "comments", "documents"]
 
 _LINE = regex(r"[^\r\n]*")
+# Schemas of tens of thousands of lines, which configure nothing.
+_DEFINITION = regex(r"^kind:[ \t]*[\"']?CustomResourceDefinition[\"']?[ \t]*(?:#.*)?\r?$", re.MULTILINE)
 
 
 def documents(source: Source, *, templated: bool = False) -> Iterator[Document]:
@@ -51,6 +54,8 @@ def _document(source: Source, text: str, start: int, end: int, template: helm.Te
     base = start + text.startswith("\ufeff", start)
     tracker = Tracker(template, base, end) if template is not None else None
     chunk = text if base == 0 and end == len(text) else text[base:end]
+    if not directives and _DEFINITION.search(chunk):
+        return Document(None, None, span, ())
     try:
         raw = compose(chunk, tracker)
     except Failure as failure:
