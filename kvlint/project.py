@@ -89,6 +89,7 @@ _CONTROLS = regex(r"\{\{-?\s*(?:if|with|range|define|include|template|toYaml|end
 # What git leaves where two sides of a merge disagree.
 _MERGING = "<<<<<<< "
 _SIDES = tuple(regex(text, re.MULTILINE) for text in (r"^<{7} .*$", r"^={7}\r?$", r"^>{7}(?: |\r?$)"))
+_OURS = regex(r"<{7} (?:HEAD|ours|Updated upstream)\b")
 BLANKED = regex(r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^}]*\}", re.DOTALL)
 
 
@@ -285,7 +286,9 @@ def _unmerged(parsed: Parsed) -> list[Document]:
     found = []
     for document in parsed.documents or [Document(None, None, source.span(0, len(source.text)))]:
         place = _conflict(document.span)
-        if place is not None:
+        # Text in quotes may show how an edit is marked; what git writes where a file would be read has its own labels.
+        plain = parsed.kind != "modelfile" and place is not None and _OURS.match(place.text)
+        if place is not None and (document.problem is not None or plain):
             problem = Unreadable("a merge conflict is not resolved here", place)
             document = Document(None, problem, document.span, document.comments)
         found.append(document)

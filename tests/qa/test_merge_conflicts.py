@@ -62,3 +62,28 @@ def test_the_other_documents_of_a_file_are_read() -> None:
 def test_a_line_of_equal_signs_is_no_conflict() -> None:
     text = "#!/bin/sh\necho '\n=======\n'\nexec vllm serve Qwen/Qwen3-8B --revision abc\n"
     assert [each.rule for each in check_files({"chat.sh": text}).findings if each.severity == "error"] == []
+
+
+MARKED = """\
+<<<<<<< SEARCH
+max_tokens: 10
+=======
+max_tokens: 20
+>>>>>>> REPLACE
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("Modelfile", f'FROM llama3.2\nPARAMETER num_ctx 8192\nSYSTEM """Mark edits so:\n{MARKED}"""\n'),
+        (
+            "chat.sh",
+            f"#!/bin/sh\ncat > prompt.txt <<'EOF'\n{MARKED}EOF\nexec vllm serve Qwen/Qwen3-8B --revision abc\n",
+        ),
+    ],
+)
+def test_a_prompt_that_shows_how_an_edit_is_marked_is_no_conflict(path: str, text: str) -> None:
+    report = check_files({path: text})
+    assert report.not_understood == []
+    assert len(report.groups) == 1
