@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Union
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Union
 from kvlint import engines
 from kvlint.command import CommandLine, Opening, Pin, Wrapper
 from kvlint.formats.shell.text import where
+from kvlint.patterns import regex
 from kvlint.records import dataclass, field, replace
 from kvlint.source import Span, Text
 
@@ -16,6 +18,15 @@ if TYPE_CHECKING:
     from kvlint.formats.shell import Script
 
 MAX_NESTING = 4
+MAX_OWN_WORDS = 4  # what a launcher may be given before the command that it runs
+# Programs and functions that print, look for, install or end what they are given.
+_TELLS = regex(
+    r"(?:echo|print|log|info|warn|err|die|fail|say|msg|usage|help|note|debug|ok|check|require|need|ensure|stop|kill|pkill|pgrep"
+    r"|grep|e?grep|which|type|command|wait|install|pip|uv|apt|brew|add|test|skip|cat|tee|set|unset|ssh|scp|cmake|make)",
+    re.IGNORECASE,
+)
+_PROGRAM = regex(r"(?:.*/)?(?:python[0-9.]*|vllm|sglang|llama-server|mlx_lm\.server|lmdeploy|trtllm-serve)")
+_MODEL = frozenset({"-m", "--model", "--model-path", "-hf", "--hf-repo"})
 SCRIPT_ENDINGS = (".sh", ".bash", ".zsh", ".command")
 RAY_SCRIPT = "multi-node-serving.sh"  # of vLLM's own image: starts Ray, as the leader or as a worker
 # The text of the script that a word names, given the words that it is run with; None where that starts no engine in view.
@@ -205,28 +216,54 @@ def _followed(launch: Launch, line: CommandLine, called: tuple[Text, Text], dept
 
 
 def _passed_on(launch: Launch, line: CommandLine, depth: int) -> Iterator[CommandLine]:
-    """`entrypoint.sh vllm serve …`: a script that is not in view and is given a command runs it, it is supposed."""
-    from kvlint.formats.shell import invocation, program_name
+    """`entrypoint.sh vllm serve …`: what is not in view and is given a command runs it, it is supposed.
+
+    A script is given the command alone; a function of another file, or a supervisor, may want words of its own before it.
+    """
+    from kvlint.formats.shell import program_name
 
     assert line.program is not None
     name = program_name(line.program) or ""
-    if not name.endswith(SCRIPT_ENDINGS) or len(line.args) < 2:
+    script = name.endswith(SCRIPT_ENDINGS)
+    own = next((at for at, word in enumerate(line.args) if word.value.startswith("-")), len(line.args))
+    within = range(1 if script else min(own + 1, MAX_OWN_WORDS))
+    at = next((at for at in within if _starts(line.args[at:], script)), None)
+    if at is None or (not script and _TELLS.match(name)):
         return
-    inner = CommandLine(line.args[0], line.args[1:])
-    if invocation(line.args) is None and not engines.named_by(inner):
-        return
-    unseen = Opening(0, line.program.span, f"{name} may set variables", f"the script {name}")
+    unseen = Opening(0, line.program.span, f"{name} may set variables", f"what {name} does")
     known = _inside(launch, line)
-    moved = tuple(replace(opening, index=opening.index - 1) for opening in line.open if opening.index)
+    moved = tuple(replace(opening, index=opening.index - at - 1) for opening in line.open if opening.index > at)
     wrapper = Wrapper(name, line.program.span)
     passed = replace(
         known,
-        words=line.args,
+        words=line.args[at:],
         open=moved,
         env_open=(*known.env_open, unseen),
         wrappers=(*known.wrappers, wrapper),
     )
     yield from launches(passed, depth + 1)
+
+
+def _starts(words: tuple[Text, ...], script: bool) -> bool:
+    """Whether words are plainly a command that starts an engine; a script's own arguments may be a shell's too."""
+    from kvlint.formats.shell import invocation
+
+    if len(words) < 2 or not (words[0].known or words[1].value == "-m"):
+        return False
+    if script and invocation(words) is not None:
+        return True
+    from kvlint.carriers import wrappers
+
+    inner = CommandLine(words[0], words[1:])
+    if script:
+        return bool(engines.named_by(inner))
+    program = words[0].known and _PROGRAM.fullmatch(words[0].value)
+    if not (program or words[1].value == "-m") or engines.named_by(wrappers.unwrap(words).line) is None:
+        return False
+    given = [word.value for word in words[1:]]
+    return given[0] == "serve" or any(
+        word in _MODEL or word.startswith(("--model=", "--model-path=")) for word in given
+    )
 
 
 def _inside(launch: Launch, line: CommandLine) -> Launch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from found import line, lines, only
 
 from kvlint.carriers.launch import Launch, launches
@@ -98,6 +99,46 @@ def test_unseen_arguments_are_unseen_in_the_script() -> None:
     (found,) = launches(Launch(words=words, place=words[0].span, env={}, open=(unseen,), scripts=scripts))
     assert shown(found) == "vllm serve m --port 1 ? --seed 2"
     assert [(opening.index, opening.reason) for opening in found.open] == [(4, "more arguments")]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("standard-supervisor vllm serve m", "vllm serve m"),
+        (
+            "start_with_pid_file /tmp/x.pid python3 -m sglang.launch_server --model-path m",
+            "sglang.launch_server --model-path m",
+        ),
+        ("RunCMD llama-server -m m.gguf -c 4096", "llama-server -m m.gguf -c 4096"),
+    ],
+)
+def test_a_launcher_that_is_not_in_view_is_passed(command: str, expected: str) -> None:
+    (found,) = launched(command, shell=True)
+    assert shown(found).endswith(expected)
+    assert [opening.reason for opening in found.env_open] == [f"{found.wrappers[0].name} may set variables"]
+
+
+def test_a_launcher_may_be_given_an_interpreter_that_is_not_known() -> None:
+    script = '#!/bin/bash\nrun_in_background "$LOG" "$PYTHON" -m vllm.entrypoints.openai.api_server --model m\n'
+    assert lines({"a.sh": script}) == {"a.sh#a": "vllm.entrypoints.openai.api_server --model m"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "log_info vllm serve m",
+        "gunicorn --x vllm serve m",
+        "pkill -f llama-server -m x",
+        "cmake --build build --target llama-server -m",
+        "install_binary llama-server --force",
+        "require_command vllm serve",
+        "ln -s build/llama-server llama-server",
+        "systemctl start llama-server",
+        "frobnicate a b c d vllm serve m",
+    ],
+)
+def test_who_only_speaks_of_an_engine_starts_none(command: str) -> None:
+    assert launched(command, shell=True) == []
 
 
 def test_a_script_that_is_not_in_view_is_passed_where_it_is_given_a_command() -> None:
