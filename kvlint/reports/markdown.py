@@ -19,7 +19,7 @@ from kvlint.reports.words import advice, headline, place
 MAX_BYTES = 900 * 1024
 
 _WORD = regex(r"\S+")
-_STOPS = "),.;:"
+_STOPS = "),.;:?"
 _PLAIN = regex(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|-?\d[\d.,]*%?|[=+×÷–—…-]")
 _MARKS = str.maketrans({"`": r"\x60", "|": r"\x7c"})
 

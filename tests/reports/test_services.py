@@ -68,6 +68,7 @@ def test_words_of_a_sentence() -> None:
     )
     assert markdown.prose("no --max-num-seqs, (Qwen/Qwen3) a_b.") == "no `--max-num-seqs`, (`Qwen/Qwen3`) `a_b`."
     assert markdown.prose("no flag `--max-num-seqs`, nor `a | b`.") == r"no flag `--max-num-seqs`, nor `a \x7c b`."
+    assert markdown.prose("did you mean `--max-num-seqs`?") == "did you mean `--max-num-seqs`?"
     assert markdown.prose("a`b c_d`e_f`` x") == "a`b c_d` `e_f` ` ` x"
     assert markdown.prose("one ` alone") == r"one `\x60` alone"
     assert markdown.code("") == "` `"
