@@ -11,7 +11,7 @@ from kvlint.diagnostics import Diagnostic, Unchecked
 from kvlint.globs import matches_path, matches_server
 from kvlint.records import dataclass, field
 from kvlint.ruleset.load import Rule, rules
-from kvlint.source import Span
+from kvlint.source import Source, Span
 
 if TYPE_CHECKING:
     from kvlint.directives import Directive
@@ -69,7 +69,7 @@ class Suppression:
             return False
         if self.lines is not None:
             first, last = self.lines
-            places = (span for span in finding.spans() if span.source is self.span.source)
+            places = (span for span in finding.spans() if _same(span.source, self.span.source))
             return any(span.line <= last and span.end_line >= first for span in places)
         return self.at is None or _addressed(self.at, finding)
 
@@ -78,6 +78,11 @@ class Suppression:
         if self.rule not in (None, rule):
             return False
         return matches_path(self.at.partition("#")[0], path) if self.at is not None else self.span.path == path
+
+
+def _same(one: Source, other: Source) -> bool:
+    """One file, though it may have been read twice: kvlint.toml is, for what it says and for its comments."""
+    return one is other or (one.path == other.path and one.text == other.text)
 
 
 def _addressed(at: str, finding: Diagnostic) -> bool:

@@ -221,6 +221,12 @@ def test_what_is_ignored(project: Any, table: str, left: set[str]) -> None:
     assert found["summary"]["suppressed"] == (0 if "cold-prompt-cache" in left else 1)
 
 
+def test_a_comment_counts_at_a_cause_in_the_configuration(project: Any) -> None:
+    comment = "# kvlint: ignore[cold-prompt-cache] small prompts\nbudget"
+    found = project.write({**COLD, "kvlint.toml": MAC.replace("budget", comment, 1)}).check()
+    assert (rules(found), found["summary"]["suppressed"]) == ({"unbounded-prompt-cache"}, 1)
+
+
 @pytest.mark.parametrize("table", ['[[ignore]]\nat = "chat.sh"\n', '[[per_file_ignore]]\nmatch = "*.sh"\n'])
 def test_what_names_no_rule_means_each(project: Any, table: str) -> None:
     """Every key but `match`, `id` and `at` is optional."""
