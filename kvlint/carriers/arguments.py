@@ -23,9 +23,9 @@ Spelled = Union[str, Sequence[str]]
 _TELLING = regex(r"--?(?:.*(?:model|ctx|context|gpu|parallel|quant|kv-|kv_|num-seq|batch|mem-fraction|prompt).*|ngl)")
 _FLAG = regex(r"--?[A-Za-z][\w.-]*")
 LEAST_TELLING = 2
-# Engines whose model stands before their flags, and what is a model there: a repository's id, or a path that says so.
+# Engines whose model stands before their flags.
 _POSITIONAL = ("vllm", "trtllm", "lmdeploy")
-_MODEL = regex(r"[A-Za-z0-9][\w.-]*/[\w.-]+(?<!\.sh)(?<!\.py)|/\S*model\S*(?<!\.sh)(?<!\.py)")
+_REPOSITORY = regex(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 # Engines that run in containers: those of Apple's MLX do not, and have many of vLLM's flags.
 _CONTAINED = tuple(name for name in ENGINES if "mlx" not in name)
 
@@ -44,7 +44,17 @@ def continued(engine: str, words: Sequence[Text], args: Sequence[Text]) -> Seque
     for count in range(len(rest), 0, -1):
         if given[:count] == rest[-count:]:
             return words[: len(words) - count]
-    return words if engine in _POSITIONAL and _MODEL.fullmatch(given[0]) else ()
+    return words if engine in _POSITIONAL and _model(given[0]) else ()
+
+
+def _model(word: str) -> bool:
+    """A repository's id, or a path that says it leads to a model: a program's name has seldom a number in it."""
+    if word.endswith((".sh", ".py")):
+        return False
+    if not word.startswith("/"):
+        return _REPOSITORY.fullmatch(word) is not None
+    parent, _, name = word.rstrip("/").rpartition("/")
+    return "model" in word or (parent != "" and any(each.isdigit() for each in name))
 
 
 def option(spelled: Spelled, key: Span, value: Node | None) -> list[Text]:

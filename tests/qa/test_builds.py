@@ -84,6 +84,7 @@ OWN = "--max-model-len 4096 --max-num-seqs 8"
         (f"serve a/b {OWN}", f"vllm serve a/b {OWN}"),
         (f"a/b {OWN}", f"vllm serve a/b {OWN}"),
         (f"/models/b {OWN}", f"vllm serve /models/b {OWN}"),
+        (f"/mnt/cache/Qwen3-8B/ {OWN}", f"vllm serve /mnt/cache/Qwen3-8B/ {OWN}"),
         (f"/app/start.sh {OWN}", None),  # what a script makes of them is not known
         (f"serve.py {OWN}", None),
         ("serve a/b --port 1", None),
