@@ -40,7 +40,7 @@ ENGINES: dict[str, EngineData] = {
             "vllm",
             "kvlint.engines.vllm",
             programs=("vllm",),
-            modules=("vllm.entrypoints.openai.api_server", "vllm.entrypoints.cli.main", "vllm"),
+            modules=("vllm.entrypoints.openai.api_server", "vllm.entrypoints.cli.main", "vllm", "dynamo.vllm"),
             images=("vllm/vllm-openai", "vllm/vllm-openai-rocm", "vllm/vllm-openai-cpu"),
         ),
         EngineData(
@@ -67,7 +67,7 @@ ENGINES: dict[str, EngineData] = {
             "sglang",
             "kvlint.engines.sglang",
             programs=("sglang",),
-            modules=("sglang.launch_server", "sglang"),
+            modules=("sglang.launch_server", "sglang", "dynamo.sglang"),
             images=("lmsysorg/sglang",),
         ),
         EngineData(
@@ -115,6 +115,11 @@ def of_variant(program: str) -> str | None:
     """The engine of a build, or of a wrapper, that goes by its program's name with a word more: `llama-server-vulkan`."""
     name = basename(program)
     return "llama-server" if "llama" in name and name not in _words() and _VARIANT.fullmatch(name) else None
+
+
+def embedded(program: str) -> bool:
+    """A worker of another server, which takes the engine's options beside its own: Dynamo's."""
+    return basename(program).startswith("dynamo.")
 
 
 def of_image(image: str) -> str | None:

@@ -39,7 +39,11 @@ def of_reading(
     known = options(engine)
     splices = world.process.line.open
     foreign = version is None and (engine in SPARSE or of_another_build(engine, world.process.line))
+    given = world.process.line.program
+    embedded = given is not None and engines.embedded(given.value)
     for objection in world.reading.problems:
+        if embedded and objection.kind in ("unknown-flag", "ambiguous-flag", "stray-argument"):
+            continue
         problem = objection.problem(program, **_details(known, objection, world, version))
         if problem.kind in ("missing-model", "missing-argument", "missing-value") and (splices or world.reading.open):
             continue

@@ -38,7 +38,7 @@ class Sglang:
         if line.program is None:
             return None
         word = basename(line.program.value)
-        if word == "sglang.launch_server":
+        if word in ("sglang.launch_server", "dynamo.sglang"):
             return Program(LAUNCH, line.args, line.program.span, offset(outer, line.args))
         if word != "sglang" or not line.args:
             return None

@@ -33,7 +33,7 @@ class Vllm:
         if line.program is None:
             return _of_image(line)
         word = basename(line.program.value)
-        if word == "vllm.entrypoints.openai.api_server":
+        if word in ("vllm.entrypoints.openai.api_server", "dynamo.vllm"):
             return Program(API_SERVER, line.args, line.program.span)
         if not line.args:
             return None
