@@ -95,7 +95,7 @@ def _job(item: Item, root: Map, platform: str) -> Iterator[Finding]:
     site = Site(
         carrier=platform,
         unit=f"{platform} {item.path}",
-        name=name.value if name is not None else item.path.rpartition("/")[2].partition(".")[0],
+        name=name.value if name is not None else item.path.rpartition("/")[2].lstrip(".").partition(".")[0],
         place=place,
         replicas=count_of(root.get("service", "replicas") or root.get("replicas"), "replicas", "a literal number"),
         gpus=devices.count,

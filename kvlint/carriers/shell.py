@@ -12,6 +12,7 @@ from kvlint.carriers.written import Writer, heredocs
 from kvlint.command import CommandLine
 from kvlint.formats import shell
 from kvlint.formats.shell import Script
+from kvlint.parsing import TEMPLATE_ENDINGS
 from kvlint.project import Project
 from kvlint.source import Span, Text
 from kvlint.subjects import Process, Site
@@ -36,7 +37,11 @@ CARRIER = Shell()
 
 
 def stem(path: str) -> str:
-    return path.rpartition("/")[2].partition(".")[0] or path.rpartition("/")[2]
+    """The file's name without its last ending, `serve-qwen2.5` of `serve-qwen2.5.sh`; nor that of a template."""
+    name = path.rpartition("/")[2]
+    for ending in TEMPLATE_ENDINGS:
+        name = name.removesuffix(ending) or name
+    return name.rpartition(".")[0] or name
 
 
 def processes(script: Script, item: Item, files: Files, name: str) -> Iterator[Process]:
