@@ -6,10 +6,12 @@ project by name for what they refer to, and yields processes, admission limits a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, Union
 
 from kvlint.diagnostics import Unchecked
+from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass, field
 from kvlint.source import Source, Span
@@ -19,6 +21,7 @@ from kvlint.tree import Map, Node, Scalar
 # What is unchecked names what a document points to and no file in view holds.
 Finding = Union[Process, Admission, Problem, Unchecked]
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+COMPOSE_FILE = regex(r"(?:docker-)?compose(?:[._-][^/]*)?\.ya?ml|.*\.compose\.ya?ml|stack\.ya?ml", re.IGNORECASE)
 # What makes a llama-server a router of the models that a file lists.
 PRESETS_FLAG, PRESETS_VARIABLE = "--models-preset", "LLAMA_ARG_MODELS_PRESET"
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import posixpath
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from kvlint.carriers.arguments import declared, told
-from kvlint.carriers.base import Finding, Item, directory
+from kvlint.carriers.base import COMPOSE_FILE, Finding, Item, directory
 from kvlint.carriers.launch import Launch, launches
 from kvlint.carriers.scripts import Files
 from kvlint.command import Opening
@@ -21,7 +22,9 @@ from kvlint.subjects import Process, Site
 from kvlint.tree import List, Map, Node, Opaque, Scalar
 from kvlint.units import parse_compose_size
 
-_FILE = regex(r"(?:docker-)?compose(?:[._-][^/]*)?\.ya?ml|.*\.compose\.ya?ml|stack\.ya?ml", re.IGNORECASE)
+if TYPE_CHECKING:
+    from kvlint.carriers.dockerfile import Image
+
 _BASE = regex(
     r"^[._]|(?:^|[-_.])(?:base|common|defaults?|template)(?:[-_.]|$)"
 )  # names of services that only lend their keys
@@ -38,7 +41,7 @@ class Compose:
         services = item.node.map("services")
         if services is None:
             return False
-        if _FILE.fullmatch(item.path.rpartition("/")[2]):
+        if COMPOSE_FILE.fullmatch(item.path.rpartition("/")[2]):
             return True
         return any(
             isinstance(each.value, Map) and ("image" in each.value or "build" in each.value) for each in services
@@ -113,7 +116,8 @@ def _service(file: _File, key: Scalar, node: Map) -> Iterator[Finding]:
     words, openings = _words(file, entrypoint)
     more, later = _words(file, command)
     openings += [Opening(each.index + len(words), each.span, each.reason) for each in later]
-    if image is None and not words and not more:
+    build = _build(file, layers)
+    if image is None and not words and not more and build is None:
         return
     own_entry = entrypoint is None
     launch = Launch(
@@ -129,8 +133,73 @@ def _service(file: _File, key: Scalar, node: Map) -> Iterator[Finding]:
         engine=declared(file.project.config, f"{file.item.path}#{key.value}", words + more),
     )
     site = _site(file, key, layers)
-    for line in told(launches(launch)):
+    lines = told(launches(build.launch(launch, command is not None))) if build is not None else []
+    if lines and build is not None:
+        site = replace(site, ports=build.image.ports, data={"built": (build.path, build.target)})
+    for line in lines or told(launches(launch)):
         yield Process(site, line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """The image that a service is built as: the Dockerfile's path, its stage, and what it makes."""
+
+    path: str
+    target: str
+    image: Image
+
+    def launch(self, service: Launch, commanded: bool) -> Launch:
+        """What the container starts: the service's own entrypoint and command where it has them, else the image's."""
+        from kvlint.carriers.dockerfile import started
+
+        image = self.image if service.entrypoint else replace(self.image, entrypoint=None, command=None)
+        image = replace(image, command=None) if commanded else image
+        words: tuple[Text, ...] = ()
+        openings: tuple[Opening, ...] = ()
+        takes = image.entrypoint is None or image.entrypoint.words is not None
+        if image.entrypoint is not None or image.command is not None:
+            words, openings = started(image)
+        if takes:
+            given = tuple(replace(each, index=each.index + len(words)) for each in service.open)
+            openings = given if commanded else (*openings, *given)
+            words = (*words, *service.words)
+        return replace(
+            service,
+            words=words,
+            open=openings,
+            env={**image.env, **service.env},
+            image=image.base,
+            entrypoint=service.entrypoint and image.entrypoint is None,
+            assumed=(*image.assumed, *service.assumed),
+            pins=image.pins,
+        )
+
+
+def _build(file: _File, layers: list[Map]) -> _Build | None:
+    """The Dockerfile of this repository that a service is built from."""
+    node = _first(layers, "build")
+    if not isinstance(node, (Scalar, Map)) or (isinstance(node, Map) and "dockerfile_inline" in node):
+        return None
+    context = file.scalar(node if isinstance(node, Scalar) else node.get("context"))
+    name = file.scalar(node.get("dockerfile")) if isinstance(node, Map) else None
+    target = file.scalar(node.get("target")) if isinstance(node, Map) else None
+    if not all(each is None or each.known for each in (context, name, target)):
+        return None
+    where = context.value if context is not None else "."
+    path = posixpath.normpath(
+        posixpath.join(directory(file.item.path), where, name.value if name is not None else "Dockerfile")
+    )
+    source = file.project.text(path) if "://" not in where and file.project.files.exists(path) else None
+    if source is None:
+        return None
+    from kvlint.carriers.dockerfile import built
+
+    given: dict[str, Text] = {}
+    if isinstance(node, Map):
+        _add_environment(file, node.get("args"), given)
+    stage = target.value if target is not None else ""
+    image = built(source, stage, given)
+    return _Build(path, stage, image) if image is not None else None
 
 
 def _layers(file: _File, node: Map) -> Iterator[Map]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kvlint.carriers.base import Finding, Item, directory
 from kvlint.carriers.host import contained
@@ -16,7 +16,7 @@ from kvlint.formats.shell import Assumption
 from kvlint.parsing import TEMPLATE_ENDINGS
 from kvlint.project import Project
 from kvlint.records import dataclass, field, replace
-from kvlint.source import Text
+from kvlint.source import Source, Text
 from kvlint.subjects import Process, Site
 
 
@@ -36,8 +36,8 @@ CARRIER = Dockerfile()
 
 
 @dataclass(frozen=True, slots=True)
-class _Image:
-    """What a stage hands on to those built from it."""
+class Image:
+    """What a stage hands on to those built from it.  `given`: arguments that whoever builds it sets."""
 
     base: Text
     entrypoint: Instruction | None = None
@@ -47,33 +47,47 @@ class _Image:
     assumed: tuple[Assumption, ...] = ()
     pins: tuple[Pin, ...] = ()
     ports: dict[str, Fact[int]] = field(default_factory=dict)
+    given: Mapping[str, Text] = field(default_factory=dict)
 
 
 def _file(item: Item, files: Files) -> Iterator[Process]:
     read = dockerfile.parse(item.source)
-    before = []
+    stages = read.stages()
+    images = _images(read, {})
+    bases = {stage.image.value for stage in stages}
+    for number, stage in enumerate(stages):
+        starts = any(each.keyword in ("ENTRYPOINT", "CMD") for each in stage.instructions)
+        last = number == len(stages) - 1
+        if last or (starts and stage.name not in bases):
+            stage_names = (stage.name, str(number), *(("",) if last else ()))
+            for process in _processes(images[str(number)], item, files, stage.name or _name(item.path)):
+                process.site.data["stages"] = stage_names
+                yield process
+
+
+def built(source: Source, target: str, given: Mapping[str, Text]) -> Image | None:
+    """The image that a build of a Dockerfile makes: its last stage's where no `target` is named.  `given`: its arguments."""
+    read = dockerfile.parse(source)
+    return _images(read, given).get(target or str(len(read.stages()) - 1))
+
+
+def _images(read: dockerfile.Dockerfile, given: Mapping[str, Text]) -> dict[str, Image]:
+    """What each stage makes, by its number and its name."""
+    start = Image(Text(""), given=given)
     for instruction in read.instructions:
         if instruction.keyword == "FROM":
             break
-        before.append(instruction)
-    start = _Image(Text(""))
-    for instruction in before:
         start = _applied(start, instruction)
-    images: dict[str, _Image] = {}
-    stages = read.stages()
-    bases = {stage.image.value for stage in stages}
-    for number, stage in enumerate(stages):
+    images: dict[str, Image] = {}
+    for number, stage in enumerate(read.stages()):
         image = _built(stage, start, images)
         images[str(number)] = image
         if stage.name is not None:
             images[stage.name] = image
-        starts = any(each.keyword in ("ENTRYPOINT", "CMD") for each in stage.instructions)
-        last = number == len(stages) - 1
-        if last or (starts and stage.name not in bases):
-            yield from _processes(image, item, files, stage.name or _name(item.path))
+    return images
 
 
-def _built(stage: Stage, start: _Image, images: dict[str, _Image]) -> _Image:
+def _built(stage: Stage, start: Image, images: dict[str, Image]) -> Image:
     interpolated = shell.compose_interpolate(stage.image, start.arguments).text
     parent = images.get(interpolated.value)
     image = replace(parent, arguments={}) if parent is not None else replace(start, base=interpolated, arguments={})
@@ -84,7 +98,7 @@ def _built(stage: Stage, start: _Image, images: dict[str, _Image]) -> _Image:
     return image
 
 
-def _applied(image: _Image, instruction: Instruction, start: _Image | None = None) -> _Image:
+def _applied(image: Image, instruction: Instruction, start: Image | None = None) -> Image:
     if instruction.keyword == "ENTRYPOINT":
         return replace(image, entrypoint=instruction)
     if instruction.keyword == "CMD":
@@ -106,10 +120,13 @@ def _applied(image: _Image, instruction: Instruction, start: _Image | None = Non
     return image
 
 
-def _argument(image: _Image, instruction: Instruction, start: _Image | None) -> _Image:
+def _argument(image: Image, instruction: Instruction, start: Image | None) -> Image:
     """`ARG NAME=default`: the default holds unless the build is told otherwise."""
     arguments, assumed = dict(image.arguments), list(image.assumed)
     for name, value in dockerfile.pairs(instruction):
+        if name.value in image.given:
+            arguments[name.value] = image.given[name.value]
+            continue
         given = value if value is not None else start.arguments.get(name.value) if start is not None else None
         if given is None:
             arguments.pop(name.value, None)
@@ -134,11 +151,11 @@ def _ports(instruction: Instruction) -> Iterator[tuple[str, Fact[int]]]:
             yield number, Fact(int(number), Written(word.slice(0, len(number)).span))
 
 
-def _processes(image: _Image, item: Item, files: Files, name: str) -> Iterator[Process]:
+def _processes(image: Image, item: Item, files: Files, name: str) -> Iterator[Process]:
     first = image.entrypoint or image.command
     if first is None:
         return
-    words, openings = _words(image)
+    words, openings = started(image)
     launch = Launch(
         words=words,
         place=first.span,
@@ -162,7 +179,7 @@ def _processes(image: _Image, item: Item, files: Files, name: str) -> Iterator[P
         yield Process(contained(site, line), line)
 
 
-def _words(image: _Image) -> tuple[tuple[Text, ...], tuple[Opening, ...]]:
+def started(image: Image) -> tuple[tuple[Text, ...], tuple[Opening, ...]]:
     """`ENTRYPOINT` and `CMD` together; a shell form takes no arguments."""
     entrypoint, command = image.entrypoint, image.command
     if entrypoint is None:

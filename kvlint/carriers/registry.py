@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import cast
 
-from kvlint.carriers.base import PRESETS_FLAG, PRESETS_VARIABLE, Carrier, Finding, Item, Names, is_object
+from kvlint.carriers.base import (
+    COMPOSE_FILE,
+    PRESETS_FLAG,
+    PRESETS_VARIABLE,
+    Carrier,
+    Finding,
+    Item,
+    Names,
+    directory,
+    is_object,
+)
 from kvlint.command import CommandLine
 from kvlint.diagnostics import Unchecked
 from kvlint.facts import Fact, Written
@@ -92,8 +102,12 @@ def _claims(path: str, project: Project) -> Iterator[tuple[str, Item]]:
 
 
 def _starters(project: Project) -> Iterator[str]:
-    """Files that name no engine, but a script that does, or one that leads to it."""
+    """Files that name no engine, but a script or an image that does, or one that leads to it."""
     seen = set(project.seeds)
+    for path in _building(project):
+        if path not in seen and project.parsed(path) is not None:
+            seen.add(path)
+            yield path
     leading = [path for path in project.seeds if (parsed := project.parsed(path)) and parsed.kind == "shell"]
     for script in leading:
         name = script.rpartition("/")[2]
@@ -106,6 +120,18 @@ def _starters(project: Project) -> Iterator[str]:
                 yield path
                 if parsed.kind == "shell" and len(seen) < MAX_STARTERS:
                     leading.append(path)
+
+
+def _building(project: Project) -> Iterator[str]:
+    """Compose files that may build one of the Dockerfiles that name an engine: those in directories above it."""
+    above: set[str] = set()
+    for path in project.seeds:
+        if kind_of(path) == "dockerfile":
+            steps = path.split("/")[:-1]
+            above.update("/".join(steps[:number]) for number in range(len(steps) + 1))
+    for path in sorted(project.all_paths) if above else ():
+        if COMPOSE_FILE.fullmatch(path.rpartition("/")[2]) and directory(path) in above:
+            yield path
 
 
 def _collect(found: Findings, names: Names, module: str, items: list[Item], project: Project) -> None:
@@ -151,12 +177,21 @@ def _lists_models(line: CommandLine) -> bool:
 
 
 def _start_once(found: Findings) -> None:
-    """A script that something in view starts is that one's server, with its arguments, and none of its own besides."""
+    """A script that something in view starts is that one's server, with its arguments, and none of its own besides.
+
+    So is an image that something in view builds.
+    """
     started = {
         process.line.program.span
         for _, process in found.processes
         if process.line.program is not None and not process.site.data.get("alone")
     }
+    built = {process.site.data["built"] for _, process in found.processes if "built" in process.site.data}
+    found.processes = [
+        (identity, process)
+        for identity, process in found.processes
+        if not any((process.site.place.path, stage) in built for stage in process.site.data.get("stages", ()))
+    ]
     found.processes = [
         (identity, process)
         for identity, process in found.processes
