@@ -44,6 +44,11 @@ FEWER_BITS = regex(
     r"|(?:awq|gptq|bnb|exl[23]|gguf|hqq|aqlm|quip|auto-?round)(?![a-z0-9]))"
 )
 
+# How a repository of GGUF files is named after the model: the name, how it was made smaller, and the format.
+OF_GGUF = regex(
+    r"(?P<name>.+?)(?:[-_.](?:qat|mtp|i1|imatrix|ud|iq[1-4]_\w+|q[2-8]_\w+|mxfp4(?:_moe)?|bf16|f16|fp16))*[-_]gguf"
+)
+
 COMPILED = DIRECTORY / "models-catalogue.tsv"
 
 
@@ -131,7 +136,15 @@ def find(model_id: str) -> Entry | None:
         return own
     known = (each for name in other_names(key) if (each := entry(name)) is not None)
     found = next(known, None) or _of_base(key)
-    return replace(found, id=model_id, like=found.like or found.id) if found is not None else None
+    if found is None:
+        return None
+    found = replace(found, id=model_id, like=found.like or found.id)
+    return _stored_anew(found) if key.endswith("gguf") else found
+
+
+def _stored_anew(found: Entry) -> Entry:
+    """The shape of a model whose files hold other types than its own repository's."""
+    return replace(found, own=False, dtype=None, quantization=None, file_bytes=None, hub_parameters=None, label=None)
 
 
 def _of_base(key: str) -> Entry | None:
@@ -154,6 +167,28 @@ def other_names(key: str) -> Iterator[str]:
     for name in (key, *moved):
         organisation, _, rest = name.partition("/")
         yield from (f"{mirror}/{rest}" for mirror in table["mirrors"].get(organisation, ()))
+    yield from _converted(key)
+
+
+def _converted(key: str) -> Iterator[str]:
+    """The model that a repository of GGUF files was made of: its publisher's own, or the one publisher's who has that name.
+
+    A converter writes the publisher into the name (`qwen_qwen3-8b-gguf`), or leaves it out.
+    """
+    organisation, _, rest = key.partition("/")
+    made = OF_GGUF.fullmatch(rest)
+    table = repositories()["gguf"]
+    if made is None:
+        return
+    if organisation not in table["converters"]:
+        yield f"{organisation}/{made['name']}"
+        return
+    publisher, _, named = made["name"].partition("_")
+    if publisher in table["publishers"]:
+        yield f"{publisher}/{named}"
+        return
+    found = [name for each in table["publishers"] if lookup(COMPILED, name := f"{each}/{made['name']}") is not None]
+    yield from found if len(found) == 1 else ()
 
 
 @lru_cache(maxsize=1)

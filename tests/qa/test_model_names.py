@@ -71,3 +71,51 @@ spec: {{containers: [{{name: a, image: {}, args: [--model, a/b, --port, "1", --m
 """
     assert [g.first.engine for g in evaluate(memory_project({"a.yaml": pod.format("team-vllm:3")})).groups] == ["vllm"]
     assert evaluate(memory_project({"a.yaml": pod.format("team-server:3")})).groups == []
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("unsloth/Qwen3-8B-GGUF", "Qwen/Qwen3-8B"),
+        ("Qwen/Qwen3-8B-GGUF", "Qwen/Qwen3-8B"),
+        ("bartowski/Qwen_Qwen3-8B-GGUF", "Qwen/Qwen3-8B"),
+        ("mradermacher/Qwen3-8B-i1-GGUF", "Qwen/Qwen3-8B"),
+        ("google/gemma-3-27b-it-qat-q4_0-gguf", "google/gemma-3-27b-it"),
+        ("ggml-org/gpt-oss-20b-GGUF", "openai/gpt-oss-20b"),
+    ],
+)
+def test_what_a_gguf_was_made_of(name: str, like: str) -> None:
+    found, base = find(name), find(like)
+    assert found is not None
+    assert base is not None
+    assert found.architecture == base.architecture
+    assert not isinstance(found.weight_bytes(), int)  # a file of fewer bits has its own size
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "unsloth/Qwen3-8B-128K-GGUF",  # its positions are others
+        "somebody/Qwen3-8B-GGUF",  # whose it is, nobody says
+        "Jackrong/Qwen3-8B-Distilled-GGUF",
+        "unsloth/GGUF",
+    ],
+)
+def test_gguf_that_may_be_anything(name: str) -> None:
+    assert find(name) is None
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "-hf unsloth/Qwen3-8B-GGUF:Q4_K_M",
+        "-m /home/me/.lmstudio/models/lmstudio-community/Qwen3-8B-GGUF/Qwen3-8B-Q4_K_M.gguf",
+        "-m /cache/models--bartowski--Qwen_Qwen3-8B-GGUF/snapshots/0a/Qwen_Qwen3-8B-Q4_K_M.gguf",
+    ],
+)
+def test_a_repository_of_gguf_on_a_command_line(named: str) -> None:
+    """36 layers of 8 heads of 128, keys and values: 147,456 bytes a token in 16 bits, 78,336 in q8_0 (34 bytes for 32)."""
+    line = "#!/bin/sh\nllama-server {1} -c 32768 -np 1 -fa on -ctk {0} -ctv {0}\n"
+    for kind, size in (("f16", 147_456), ("q8_0", 78_336)):
+        (group,) = evaluate(memory_project({"a.sh": line.format(kind, named)})).groups
+        assert getattr(group.first.get("kv_bytes_per_token"), "value", None) == size
