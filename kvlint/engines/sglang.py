@@ -282,7 +282,23 @@ def _started(
         ),
         "width_per_rank": _asked(fields, values["attention_ranks"]),
         "batch_width": _width(fields, sizing.width(started, ranks)),
+        "refused_beyond": _refused_beyond(fields, _width(fields, sizing.width(started, ranks)), ranks),
     }
+
+
+@quantity(
+    "refused_beyond",
+    unit="requests",
+    formula="batch_width + queued requests of every rank",
+    source="arithmetic: what no queue of a rank takes any more is answered at once",
+)
+def refused_beyond(batch_width: int, queued: int, data_parallel: int) -> int:
+    return batch_width + queued * data_parallel
+
+
+def _refused_beyond(fields: Fields, width: Value[Any], ranks: Value[int]) -> Value[Any] | None:
+    queued = fields.written("max_queued_requests")
+    return refused_beyond(width, queued, ranks) if queued is not None else None
 
 
 def _or_written(fields: Fields, dest: str, settled: Value[Any], unless: Any = None) -> Value[Any]:

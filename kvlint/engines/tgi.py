@@ -248,7 +248,7 @@ def _plain(said: Said, model: Model | None) -> dict[str, Value[Any] | None]:
         "port": port if port is not None else default_port if image else said.value("port"),
         "draft_tokens": said.written("speculate"),
         "prefix_caching": _prefix_caching(said, model),
-        "queue_limit": said.value("max_concurrent_requests"),
+        "refused_beyond": said.written("max_concurrent_requests"),
     }
 
 

@@ -38,7 +38,7 @@ def _lines(group: ServerGroup, style: Style) -> Iterator[str]:
     for name, value in world.sizing.derived().items():
         yield ""
         if isinstance(value, Unknown):
-            yield f"{style(name, 'strong')} is not known: {clean(value.reason)}; supply {clean(value.supply)}"
+            yield f"{style(name, 'strong')} is not known: {clean(value.reason)}; what would supply it: {clean(value.supply)}"
             continue
         yield from _term(name, value, 0, seen, style)
 
