@@ -13,12 +13,13 @@ from kvlint.carriers import nodes
 from kvlint.carriers.base import KUSTOMIZATIONS, Finding, Item, is_kustomization, is_object, nearest_paths
 from kvlint.carriers.cluster import Cluster, group, namespace
 from kvlint.carriers.pods import Pod, count_of, labels_of, processes
-from kvlint.facts import Default, Fact, Value
+from kvlint.facts import Default, Fact, Value, Written
 from kvlint.project import Project
 from kvlint.source import Text
 from kvlint.subjects import Admission, Problem, Process
 from kvlint.tree import List, Map
 
+AIBRIX_NAME = "model.aibrix.ai/name"  # vllm-project/aibrix@e3e10f9e:pkg/constants/model.go#L25
 TEMPLATE = ("spec", "template", "spec")
 POD_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
     "Pod": (("spec",),),
@@ -171,26 +172,36 @@ def pods_of(item: Item) -> Iterator[Pod]:
         if spec is None or spec.list("containers") is None:
             continue
         found = True
+        labels = root.map(*path[:-1], "metadata", "labels")
         yield Pod(
             item,
             spec,
             name,
             place,
-            labels_of(root.map(*path[:-1], "metadata", "labels")),
+            labels_of(labels),
             replicas=_replicas(root),
             size=_group_size(root) if kind == "LeaderWorkerSet" else None,
             env=_group_variables(root) if kind == "LeaderWorkerSet" else _NO_TEXTS,
-            data=data,
+            data=MappingProxyType({**data, **_routed(labels)}),
         )
     if found:
         return
     walked = MappingProxyType({"kind": kind, "walked": True})
     for path, owners, spec in _find_pods(root, (), (), 0):
-        labels = owners[-1].map("metadata", "labels") if owners else None
+        around = owners[-1].map("metadata", "labels") if owners else None
         inner = path[-3] if len(path) > 2 and path[-1] == "spec" else path[-1] if path else ""
         workload = f"{name}/{inner}" if inner not in ("", "spec", "template", "predictor", "model") else name
         replicas = _nearest_replicas(root, owners)
-        yield Pod(item, spec, workload, place, labels_of(labels), replicas=replicas, data=walked)
+        given = MappingProxyType({**walked, **_routed(around)})
+        yield Pod(item, spec, workload, place, labels_of(around), replicas=replicas, data=given)
+
+
+def _routed(labels: Map | None) -> dict[str, Fact[str]]:
+    """The name by which AIBrix's gateway finds the pods of a model."""
+    text = labels.text(AIBRIX_NAME) if labels is not None else None
+    if text is None or not text.known or text.value.startswith("<"):  # `<model-name>` is still to be filled in
+        return {}
+    return {"routed_name": Fact(text.value, Written(text.span, text.via))}
 
 
 Found = tuple[tuple[str, ...], tuple[Map, ...], Map]

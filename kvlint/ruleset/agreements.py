@@ -43,6 +43,7 @@ def subjects(evaluation: Evaluation) -> Iterator[Subject]:
         yield from _subjects(evaluation, _asked(link))
     for group in evaluation.groups:
         yield from _subjects(evaluation, _counted(group))
+        yield from _subjects(evaluation, _found_by(group))
 
 
 def _subjects(evaluation: Evaluation, pair: Pair | None) -> Iterator[Subject]:
@@ -151,18 +152,35 @@ def _asked(link: Link) -> Pair | None:
     names = front.target.names
     if not names or not server.names or any("*" in name or name.startswith("os.environ") for name in names):
         return None
-    if server.process.line.open or server.settings.get("adapters") is not None:
+    if server.settings.get("adapters") is not None:
         return None
-    if any(not word.known for word in server.process.line.words):
+    words = (f"the model that {front.system} asks for", Fact(names[-1], asked.origin))
+    return _served(link.group, words, {*names})
+
+
+def _served(group: ServerGroup, asked: tuple[str, Fact[Any]], names: set[str]) -> Pair | None:
+    """A name that is asked for, or others that do as well, and those that a server answers to."""
+    server = group.first
+    if server.process.line.open or any(not word.known for word in server.process.line.words):
         return None
     model = server.settings.get("model")
     served: Value[Any] | None = server.settings.get("served_names") or model
     if not isinstance(served, Fact) or not isinstance(model, Fact):
         return None
     known = {*server.names, *(() if "served_names" in server.settings else (model.value,))}
-    words = (f"the model that {front.system} asks for", Fact(names[-1], asked.origin))
     shown = Fact(", ".join(server.names), served.origin)
-    return Pair("served name", link.group, words, ("the name that is served", shown), bool({*names} & known))
+    return Pair("served name", group, asked, ("the name that is served", shown), bool(names & known))
+
+
+def _found_by(group: ServerGroup) -> Pair | None:
+    """AIBrix finds a model's pods by their label and hands the request on with that name; vLLM answers another with 404.
+
+    vllm-project/aibrix@e3e10f9e:docs/source/getting_started/quickstart.rst#L46-49
+    """
+    name = group.first.site.data.get("routed_name")
+    if not isinstance(name, Fact) or group.first.engine != "vllm" or not group.first.names:
+        return None
+    return _served(group, ("the label model.aibrix.ai/name", name), {name.value})
 
 
 def _counted(group: ServerGroup) -> Pair | None:
