@@ -26,6 +26,7 @@ else:
     import tomli as tomllib
 
 from kvlint.models.architecture import Architecture, Attention, UnknownArchitecture  # noqa: E402
+from kvlint.models.catalogue import says_bits  # noqa: E402
 from kvlint.models.config import architecture, text_config  # noqa: E402
 from kvlint.models.selection import selected  # noqa: E402
 from kvlint.models.weights import quantization  # noqa: E402
@@ -109,7 +110,7 @@ def catalogue(models: Path) -> dict[str, dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     shapes: dict[str, Architecture] = {}
     for index in lines(models / "INDEX.jsonl"):
-        config = json.loads((models / index["file"]).read_text())
+        config = without_layout_of_a_copy(index["id"], json.loads((models / index["file"]).read_text()))
         beside = models / index["file"].replace(".json", ".hf_quant_config.json")
         if beside.exists():
             config["hf_quant_config"] = json.loads(beside.read_text())
@@ -130,6 +131,14 @@ def catalogue(models: Path) -> dict[str, dict[str, Any]]:
     return rows
 
 
+def without_layout_of_a_copy(model: str, config: dict[str, Any]) -> dict[str, Any]:
+    """Some sources quantized a model for a build of their own; a repository of the hub with AWQ or GPTQ weights says so by its name."""
+    found = quantization(config, text_config(config))
+    if found is None or found.method not in ("awq", "gptq") or says_bits(model):
+        return config
+    return {key: value for key, value in config.items() if key != "quantization_config"}
+
+
 def configured(index: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {"id": index["id"], "source": index["source"], "confidence": index["confidence"]}
     fields, nested, text = selected(config)
@@ -146,7 +155,12 @@ def configured(index: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
 
 
 def counted(index: dict[str, Any], config: dict[str, Any]) -> bool:
-    """Whether the count is exact: summed from the shapes, or the hub's own of a checkpoint that packs no words, unrounded."""
+    """Whether the count is exact: summed from the shapes, or the hub's own of a checkpoint that packs no words, unrounded.
+
+    Of a model that also speaks, engines load the part that thinks, and the count is of the whole.
+    """
+    if "thinker_config" in config:
+        return False
     if str(index.get("parameters_source", "")).startswith("sum of numel"):
         return True
     packed = quantization(config, text_config(config)) is not None

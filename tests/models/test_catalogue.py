@@ -86,6 +86,19 @@ def test_names_with_fewer_than_eight_bits(name: str, few: bool) -> None:
     assert bool(catalogue.FEWER_BITS.search(name)) is few
 
 
+def test_a_layout_that_somebody_elses_build_has_is_not_the_models() -> None:
+    """2,208,985,600 weights of 16 bits: the configuration was read where the model had been quantized for other devices."""
+    entry = find("Qwen/Qwen2-VL-2B-Instruct")
+    assert entry is not None
+    assert (entry.quantization, entry.weight_bytes()) == (None, 2 * 2_208_985_600)
+    speaking = find("Qwen/Qwen2.5-Omni-7B")  # engines load its thinker alone
+    assert speaking is not None
+    assert isinstance(speaking.weight_bytes(), Unknown)
+    named = find("nvidia/Llama-3.1-70B-Instruct-FP8")
+    assert named is not None
+    assert named.quantization is not None
+
+
 def test_a_copy_may_keep_the_layout_of_its_model() -> None:
     """gpt-oss-20b has 4.25 bits for each weight of an expert: its copy may be as small, whoever counts it in full."""
     model, copy, wide = map(find, ("openai/gpt-oss-20b", "unsloth/gpt-oss-20b", "unsloth/gpt-oss-20b-BF16"))
