@@ -132,7 +132,7 @@ def catalogue(models: Path) -> dict[str, dict[str, Any]]:
 
 
 def without_layout_of_a_copy(model: str, config: dict[str, Any]) -> dict[str, Any]:
-    """Some sources quantized a model for a build of their own; a repository of the hub with AWQ or GPTQ weights says so by its name."""
+    """Some sources quantized a model for a build of their own; a repository with AWQ or GPTQ weights says so by its name."""
     found = quantization(config, text_config(config))
     if found is None or found.method not in ("awq", "gptq") or says_bits(model):
         return config
@@ -159,7 +159,7 @@ def counted(index: dict[str, Any], config: dict[str, Any]) -> bool:
 
     Of a model that also speaks, engines load the part that thinks, and the count is of the whole.
     """
-    if "thinker_config" in config:
+    if "talker_config" in config:
         return False
     if str(index.get("parameters_source", "")).startswith("sum of numel"):
         return True
