@@ -57,6 +57,12 @@ class CommandLine:
     assumed: tuple[Any, ...] = ()
     container: Any = None  # carriers.wrappers.Container, where `docker run` started it
 
+    def names(self, variable: str) -> bool:
+        """Whether a word of the line is made of a variable: then it need not be the program that reads it."""
+        return any(
+            variable in use.text for word in self.words for piece in word.pieces for use in (piece.span, *piece.via)
+        )
+
     @property
     def words(self) -> tuple[Text, ...]:
         return (self.program, *self.args) if self.program is not None else self.args

@@ -23,7 +23,7 @@ from kvlint.formats.nix import Attribute, ShellText
 from kvlint.formats.nix.modules import Steps
 from kvlint.project import COMMAND, Project
 from kvlint.source import Span
-from kvlint.subjects import Process
+from kvlint.subjects import Admission, Process
 from kvlint.tree import List, Map, Node, Scalar
 
 Reader = Callable[[File, str, Span, Map], Iterator[Finding]]
@@ -64,11 +64,41 @@ class Nix:
 
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         files = Files(project)
+        own: list[Finding] = []
+        imported: list[Finding] = []
         for item in items:
-            yield from _file(item, files)
+            for each in _file(item, files):
+                (own if _path(each) in (None, item.path) else imported).append(each)
+        yield from own
+        yield from _unlike(imported, own)
 
 
 CARRIER = Nix()
+
+
+def _path(found: Finding) -> str | None:
+    if isinstance(found, Process):
+        return found.site.place.path
+    return found.place.path if isinstance(found, Admission) else None
+
+
+def _unlike(imported: list[Finding], own: list[Finding]) -> Iterator[Finding]:
+    """What an importing file makes of another, unless that is what the other says by itself."""
+    known = {services.identity(each) for each in own if isinstance(each, Process)}
+    places = {each.place for each in own if isinstance(each, Admission)}
+    left: list[Process] = []
+    for each in imported:
+        if isinstance(each, Process) and services.identity(each) in known:
+            left.append(each)
+        elif isinstance(each, Admission) and each.place in places and not _new(each, left):
+            continue
+        else:
+            yield each
+
+
+def _new(found: Admission, left: list[Process]) -> bool:
+    """Whether a limit stands before a process that its own file does not have."""
+    return isinstance(found.target, Process) and not any(found.target is each for each in left)
 
 
 def _file(item: Item, files: Files) -> Iterator[Finding]:

@@ -42,7 +42,7 @@ class File:
     kept: Store = field(default_factory=Store)
     followed: set[Span] = field(default_factory=set)
     objects: list[Item] = field(default_factory=list)
-    told: set[tuple[object, ...]] = field(default_factory=set)
+    told: set[tuple[Span, str, tuple[str, ...]]] = field(default_factory=set)
     programs: set[Span] = field(default_factory=set)
 
     @property
@@ -102,14 +102,11 @@ class File:
         """Findings without those that were reached before by another path."""
         for each in found:
             if isinstance(each, Process):
-                program = each.line.program or each.line.image
-                place = program.span if program is not None and program.pieces else each.site.place
-                given = (*each.line.args, *each.line.env.values())
-                identity = (place, each.site.name, *(word.value for word in given))
-                self.programs.add(place)
-                if identity in self.told:
+                same = identity(each)
+                self.programs.add(same[0])
+                if same in self.told:
                     continue
-                self.told.add(identity)
+                self.told.add(same)
             yield each
 
     def plainly(self, found: Iterable[Process]) -> Iterator[Finding]:
@@ -127,6 +124,14 @@ def _named_after(words: tuple[Text, ...], name: str) -> tuple[Text, ...]:
     if not unknown or name not in _SERVES or words[1].value != "serve":
         return words
     return (Text.at(name, words[0].holes[0].span), *words[1:])
+
+
+def identity(process: Process) -> tuple[Span, str, tuple[str, ...]]:
+    """Where a process is written, and as what."""
+    line = process.line
+    program = line.program or line.image
+    place = program.span if program is not None and program.pieces else process.site.place
+    return place, process.site.name, tuple(word.value for word in (*line.args, *line.env.values()))
 
 
 def by_span(scripts: tuple[ShellText, ...]) -> dict[Span, ShellText]:

@@ -152,7 +152,7 @@ class Said:
             return
         for name, text in self.world.env.items():
             near = misnamed(name)
-            if near is not None:
+            if near is not None and not self.world.process.line.names(name):
                 data = {"engine": NAME, "variable": name, "suggestion": near}
                 yield Problem("unknown-environment", text.span, data)
 

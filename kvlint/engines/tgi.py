@@ -200,7 +200,7 @@ class Said:
             from difflib import get_close_matches
 
             near = get_close_matches(name, list(known), n=1, cutoff=0.9)
-            if near and near[0] not in self.world.env:
+            if near and near[0] not in self.world.env and not self.world.process.line.names(name):
                 yield Problem(
                     "unknown-environment", text.span, {"engine": NAME, "variable": name, "suggestion": near[0]}
                 )

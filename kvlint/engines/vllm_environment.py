@@ -33,7 +33,7 @@ def unread(world: World) -> Iterator[Problem]:
             continue
         elsewhere = _releases(name)
         near = None if elsewhere else _nearest(name, read)
-        if not elsewhere and near is None:
+        if (not elsewhere and near is None) or world.process.line.names(name):
             continue
         data = {"engine": "vllm", "variable": name, "release": world.releases[-1]}
         if near is not None:

@@ -355,3 +355,34 @@ def test_a_short_flag_of_another_build_is_no_slip() -> None:
     line = "#!/bin/sh\n/opt/ik_llama/llama-server -m a.gguf -np 1 -c 4096 {} 1\n"
     assert found({"a.sh": line.format("-tm")}) == []
     assert found({"a.sh": line.format("--ctx-sise")}) == [("warning", "unknown-flag")]
+
+
+@pytest.mark.parametrize(
+    ("variables", "used"),
+    [
+        ("Environment=LLAMA_CTX_SIZE=8192\n", "-c ${LLAMA_CTX_SIZE}"),
+        (
+            "Environment=LLAMA_MODELS_DIR=/srv\nEnvironment=LLAMA_CTX_SIZE=8192\n",
+            "-c ${LLAMA_CTX_SIZE} --path ${LLAMA_MODELS_DIR}",
+        ),
+    ],
+)
+def test_a_variable_that_the_line_is_made_of(variables: str, used: str) -> None:
+    """`LLAMA_CTX_SIZE` is no variable of llama-server's, and need not be where the unit puts it into the command."""
+    unit = "[Service]\n{}ExecStart=/usr/bin/llama-server -m /m/a.gguf -np 1 {}\n"
+    assert found({"llm.service": unit.format(variables, used)}) == []
+    assert ("warning", "unknown-environment") in found({"llm.service": unit.format(variables, "-c 8192")})
+
+
+def test_a_file_that_another_imports_is_read_once() -> None:
+    module = '{ ... }: { services.ollama = { enable = true; environmentVariables.OLLAMA_NUM_PARALLEL = "2"; }; }\n'
+    swap = """{ port, ... }: { services.llama-swap.settings.models.chat.cmd = "llama-server --port ${toString port} -m a.gguf"; }
+"""
+    files = {
+        "modules/default.nix": "{ ollama = import ./ollama.nix; swap = import ./swap.nix { port = 8080; }; }\n",
+        "modules/ollama.nix": module,
+        "modules/swap.nix": swap,
+    }
+    assert [each for each in servers(files) if each.startswith("modules/ollama")] == ["modules/ollama.nix#ollama"]
+    ports = [each.settings["port"] for name, each in servers(files).items() if "swap.nix" in name]
+    assert 8080 in [getattr(port, "value", None) for port in ports]  # what the importing file says
