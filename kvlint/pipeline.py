@@ -157,9 +157,8 @@ def _unknown_engines(evaluation: Evaluation, rules: list[Rule]) -> Iterator[Unch
         if each.system != "llama-swap" or each.servers:
             continue
         program = each.settings.get("program")
-        supply = (
-            f"an engine's own program in place of `{program.value}`" if isinstance(program, Fact) else "a literal cmd"
-        )
+        begun = f"in place of `{program.value}`" if isinstance(program, Fact) else "that is written out"
+        supply = f"a command of an engine {begun}"
         name = f"{each.place.path}#{each.name}"
         yield Unchecked("width-below-admission", name, "engine", supply, each.place)
 

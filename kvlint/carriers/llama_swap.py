@@ -32,6 +32,7 @@ _PROGRAM = regex(r"llama|vllm|sglang|mlx|\$\{(?:PORT|MODEL_ID)\}")
 _WHOLE = regex(r"config|swap")  # how people call the one file that llama-swap is given
 _GIVEN = frozenset({"PORT", "MODEL_ID", "PID"})
 MAX_EXPANSIONS = 64
+SAID = 60  # characters of a command that are enough to know it by
 
 
 class LlamaSwap:
@@ -272,13 +273,15 @@ def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iter
 
 
 def _program(command: Node | None) -> dict[str, Value[Any]]:
-    """The word that a command begins with, as it is written: what is asked for where it leads to no engine."""
-    words = command.text.value.split(maxsplit=1) if isinstance(command, Scalar) else []
+    """What a command begins with, as it is written: what is asked for where it leads to no engine."""
+    words = command.text.value.split() if isinstance(command, Scalar) else []
     if not words or not isinstance(command, Scalar):
         return {}
     at = command.text.value.index(words[0])
     place = command.text.slice(at, at + len(words[0]))
-    return {"program": Fact(words[0], Written(place.span, place.via))} if place.known else {}
+    begun = " ".join(words)
+    said = begun if len(begun) <= SAID else begun[:SAID].rpartition(" ")[0] + " …"
+    return {"program": Fact(said, Written(place.span, place.via))} if place.known else {}
 
 
 def _port(about: _Config, port: int, key: Scalar) -> Text:

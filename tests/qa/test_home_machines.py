@@ -56,7 +56,7 @@ def test_a_program_of_llama_swap_that_is_no_engine() -> None:
     report = check_files({"config.yaml": SWAP.format("/usr/bin/sd-server")})
     (gap,) = report.unchecked
     assert (gap.rule, gap.server, gap.missing) == ("width-below-admission", "config.yaml#chat", "engine")
-    assert "`/usr/bin/sd-server`" in gap.supply
+    assert "`/usr/bin/sd-server --port " in gap.supply
 
 
 PLACEHOLDERS = """apiVersion: v1
