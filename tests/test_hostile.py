@@ -54,10 +54,10 @@ HOSTILE = {
 @pytest.mark.parametrize("kind", HOSTILE)
 @pytest.mark.parametrize("name", ["x.yaml", "x.json", "x.sh", "x.nix", "x.plist", "x.service", "x.env", "Dockerfile"])
 def test_a_hostile_file_loses_nothing(kind: str, name: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     report = check_files({name: HOSTILE[kind], "good.yaml": GOOD})
     assert BEYOND[0] in rules(report)
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_a_broken_document_does_not_hide_its_neighbours() -> None:

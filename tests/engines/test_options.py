@@ -142,6 +142,6 @@ def test_loading_is_quick(engine: str) -> None:
 
 
 def _seconds(text: str) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     Options(json.loads(text))
-    return time.perf_counter() - start
+    return time.process_time() - start

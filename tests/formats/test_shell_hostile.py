@@ -150,18 +150,18 @@ LONG = {
 
 @pytest.mark.parametrize("name", LONG)
 def test_hostile_texts_end_soon(name: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     script = commands(whole(LONG[name]))
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
     assert sum(len(text.value) for text in texts(script)) < 20 * len(LONG[name]) + (1 << 20)
 
 
 def test_time_grows_with_the_text() -> None:
     def seconds(lines: int) -> float:
         text = whole('echo "a $B c" \\\n  --port 8000 # x\n' * lines)
-        start = time.perf_counter()
+        start = time.process_time()
         commands(text)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(50)
     assert min(seconds(1600) for _ in range(2)) < 30 * max(min(seconds(160) for _ in range(3)), 0.002)

@@ -322,10 +322,10 @@ def test_the_corpus_reads_as_pyyaml_reads_it() -> None:
 
 def test_a_large_document_takes_linear_time() -> None:
     text = "".join(f"- name: n{i}\n  args: ['--x', {i}]\n" for i in range(20_000))
-    start = time.perf_counter()
+    start = time.process_time()
     (document,) = read(text)
     assert sum(1 for _ in walk(document.node)) == 100_001  # type: ignore[arg-type]
-    assert time.perf_counter() - start < 15
+    assert time.process_time() - start < 15
 
 
 def test_a_changed_copy_is_a_plain_node() -> None:

@@ -13,9 +13,9 @@ COMMENTS = "".join(f"# line {number} # with marks # {'#' * (number % 7)} in it\n
 
 def test_a_long_comment_with_marks_in_it() -> None:
     text = COMMENTS + "services:\n  a: {image: vllm/vllm-openai}\n"
-    start = time.perf_counter()
+    start = time.process_time()
     documents = list(yaml.documents(Source("compose.yaml", text), templated=False))
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert [document.problem for document in documents] == [None]
 
 
@@ -31,9 +31,9 @@ def servers(files: dict[str, str]) -> set[object]:
 def test_scripts_that_call_each_other_and_start_nothing_are_not_walked() -> None:
     body = "".join(f"./s{number}.sh $1 {number}\n" for number in range(30)) + "echo done\n" * 300
     files = {f"s{number}.sh": "#!/bin/sh\n" + body for number in range(30)}
-    start = time.perf_counter()
+    start = time.process_time()
     assert servers({**files, "run.sh": "#!/bin/sh\n./s0.sh\nvllm serve org/model\n"}) == {"org/model"}
-    assert time.perf_counter() - start < 5  # each of 30 calls of each of 30 scripts, four deep, would be 810,000 walks
+    assert time.process_time() - start < 5  # each of 30 calls of each of 30 scripts, four deep, would be 810,000 walks
 
 
 def test_the_caller_may_bring_the_engine() -> None:

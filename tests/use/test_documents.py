@@ -36,7 +36,7 @@ def test_the_first_two_lines_are_complete_commands() -> None:
     assert language == "sh"
     assert text.splitlines() == [
         f"{VENV} . && .venv/bin/kvlint check examples --fail-on never",
-        f"{VENV} -e '.[dev]' && .venv/bin/python -m pytest",
+        f"{VENV} -e '.[dev]' && .venv/bin/python -m pytest -n auto",
     ]
 
 
