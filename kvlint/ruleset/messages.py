@@ -131,13 +131,17 @@ def show(value: Any, unit: str, form: str = "", borders: Iterable[Any] = ()) -> 
 
 
 def within(compared: Iterable[Compared]) -> str:
-    """`within 4% of the limit`, for the first comparison in which a range lies on both sides; the right side is the limit."""
+    """`within 4% of the limit`, for the first comparison in which a range lies on both sides; the right side is the limit.
+
+    What is estimated at less than nothing, or at twice the limit and more, is near to nothing.
+    """
     for pair in compared:
         if not (isinstance(pair.left, Range) or isinstance(pair.right, Range)):
             continue
         value, limit = _fraction(nominal(pair.left)), _fraction(nominal(pair.right))
         if limit:
-            return f"within {ceil(abs(value - limit) / abs(limit) * 100):,}% of the limit"
+            apart = ceil(abs(value - limit) / abs(limit) * 100)
+            return f"within {apart}% of the limit" if apart < 100 else "by a rough estimate"
     return "at the limit"
 
 
@@ -158,6 +162,8 @@ def _number(value: Any, unit: str, form: str, borders: tuple[Any, ...]) -> str:
     if isinstance(value, Range):
         if value.exact:
             return _number(value.low, unit, form, borders)
+        if unit == "bytes" and _fraction(value.low) < 0 <= _fraction(value.high):
+            return f"at most {_number(value.high, unit, form, (*borders, value.low, value.high))}"
         ends = (_number(end, unit, form, (*borders, value.low, value.high)) for end in (value.low, value.high))
         return "between " + " and ".join(ends)
     exact = _fraction(value)
