@@ -60,6 +60,17 @@ def resolve(address: str, evaluation: Evaluation) -> Found:
     return _of_file(address, full, rest, evaluation)
 
 
+def place(path: str, rest: str, evaluation: Evaluation) -> Span | None:
+    """Where what `path#rest` names is written; `path` is seen from the project's root."""
+    if not evaluation.project.files.exists(path):
+        return None
+    server, colon, name = rest.rpartition(":")
+    address = f"{path}#{rest}"
+    if colon and server and not server.endswith('"'):
+        return _written(_of_server(address, path, server, name, evaluation).value)
+    return _written(_of_file(address, path, rest, evaluation).value)
+
+
 def server_named(name: str, evaluation: Evaluation, near: str | None = None) -> ServerGroup | None:
     """The one server that an id, a name, a trailing part of it or its workload names; those of the same file win over others."""
     exact = [group for group in evaluation.groups if group.id == name]

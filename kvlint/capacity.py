@@ -336,7 +336,8 @@ def floors(after: Iterable[Capacity], config: Config) -> Iterator[Floor]:
             if state == "unknown" and name == "concurrency" and all(_below(limits, least) for limits in each.limits):
                 state = "broken"
             unknown = next((value for _, value in measure.readings if isinstance(value, Unknown)), None)
-            yield Floor(each.id, key, least, measure, state, f"{unknown.reason}; {unknown.supply}" if unknown else "")
+            why = f"{unknown.reason}; {unknown.supply}" if unknown is not None else ""
+            yield Floor(each.id, key, least, measure, state, why)
 
 
 def _state(measure: Measure, least: Fraction) -> str:

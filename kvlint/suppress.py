@@ -50,7 +50,7 @@ def nearest_rule(name: str, known: Iterable[str]) -> str | None:
 class Suppression:
     """One rule name of an `ignore`, in a comment or in kvlint.toml; `lines` are what a comment covers in its file.
 
-    `rule`: None where kvlint.toml names none, which means each.
+    `rule`: None where kvlint.toml names none, which means each.  `place`: of the value that `at` is the address of.
     """
 
     rule: str | None
@@ -58,6 +58,7 @@ class Suppression:
     until: datetime.date | None = None
     lines: tuple[int, int] | None = None
     at: str | None = None
+    place: Span | None = None
     used: bool = field(default=False)
 
     @property
@@ -71,6 +72,8 @@ class Suppression:
             first, last = self.lines
             places = (span for span in finding.spans() if _same(span.source, self.span.source))
             return any(span.line <= last and span.end_line >= first for span in places)
+        if self.place is not None and any(_meets(span, self.place) for span in finding.spans()):
+            return True
         return self.at is None or _addressed(self.at, finding)
 
     def concerns(self, rule: str, path: str) -> bool:
@@ -85,6 +88,10 @@ def _same(one: Source, other: Source) -> bool:
     return one is other or (one.path == other.path and one.text == other.text)
 
 
+def _meets(one: Span, other: Span) -> bool:
+    return one.source is other.source and one.start < other.end and other.start < one.end
+
+
 def _addressed(at: str, finding: Diagnostic) -> bool:
     """`path` or `path#server`, against the finding's places and servers."""
     if "#" in at:
@@ -95,7 +102,7 @@ def _addressed(at: str, finding: Diagnostic) -> bool:
 def apply(evaluation: Evaluation, findings: list[Diagnostic]) -> tuple[list[Diagnostic], int, list[Suppression]]:
     """The findings that stay, how many were suppressed, and every suppression with whether it was of use."""
     config = evaluation.project.config
-    known = [*_inline(evaluation), *_configured(config)]
+    known = [*_inline(evaluation), *_configured(evaluation)]
     kept = []
     for finding in findings:
         hiding = [each for each in known if each.covers(finding)]
@@ -125,9 +132,15 @@ def _per_file(config: Config, finding: Diagnostic) -> bool:
     )
 
 
-def _configured(config: Config) -> Iterator[Suppression]:
-    for table in config.all("ignore"):
-        yield Suppression(table.get("rule"), table.span, table.get("until"), at=table.get("at"))
+def _configured(evaluation: Evaluation) -> Iterator[Suppression]:
+    for table in evaluation.project.config.all("ignore"):
+        path, hash_, rest = table.get("at").partition("#")
+        place = None
+        if hash_:
+            from kvlint import addresses
+
+            place = addresses.place(path, rest, evaluation)
+        yield Suppression(table.get("rule"), table.span, table.get("until"), at=table.get("at"), place=place)
 
 
 def _inline(evaluation: Evaluation) -> Iterator[Suppression]:

@@ -73,7 +73,7 @@ SAID: Mapping[str, str] = {
     "derived.at": "Address of the literal.",
     "derived.is": '"<quantity> of <server>" that it equals.',
     "derived.at_most": '"<quantity> of <server>" that it does not exceed.',
-    "ignore.at": "Path, or path#server.",
+    "ignore.at": "Path, path#server, or the address of a value.",
     "ignore.until": "The last day on which it holds.",
     "per_file_ignore": "Rules that say nothing of some files.",
     "floor": "What `kvlint diff` holds a server to.",

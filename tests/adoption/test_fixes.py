@@ -209,7 +209,8 @@ TYPO = "#!/bin/sh\nexec uvx --from vllm=={} vllm serve Qwen/Qwen3-8B {}\n"
         ("'--max-modle-len' 4096", "'--max-model-len' 4096"),
         ("--gpu-memory-utilisation 0.8 --enforce-eagre", "--gpu-memory-utilization 0.8 --enforce-eager"),
         ('"--max-modle-len"=4096', '"--max-modle-len"=4096'),  # flag and value cannot be told apart
-        ("--max-num-sequences 4", "--max-num-sequences 4"),  # nothing is near
+        ("--max-num-sequences 4", "--max-num-seqs 4"),  # a word cut short
+        ("--max-num-callers 4", "--max-num-callers 4"),  # nothing is near
         ("--max-kv-size 4", "--max-kv-size 4"),  # another engine's
     ],
 )

@@ -221,6 +221,40 @@ def test_what_is_ignored(project: Any, table: str, left: set[str]) -> None:
     assert found["summary"]["suppressed"] == (0 if "cold-prompt-cache" in left else 1)
 
 
+COUNTER = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<plist version="1.0"><dict>
+  <key>Label</key><string>chat</string>
+  <key>ProgramArguments</key><array>
+    <string>/opt/vllm/bin/vllm</string><string>serve</string><string>Qwen/Qwen3-8B</string>
+    <string>--max-model-len</string><string>65536</string>
+  </array>
+</dict></plist>
+"""
+
+
+@pytest.mark.parametrize(
+    ("at", "hidden"),
+    [
+        ("deploy/a.plist#ProgramArguments[4]", True),
+        ("deploy/a.plist#chat:window", True),
+        ("deploy/a.plist#chat:--max-model-len", True),
+        ("deploy/a.plist#ProgramArguments[2]", True),  # the model that the window is beyond
+        ("deploy/a.plist#ProgramArguments[3]", False),
+        ("deploy/a.plist#chat:port", False),
+        ("deploy/a.plist#nothing[4]", False),
+    ],
+)
+@pytest.mark.parametrize("directory", ["", "deploy/"])
+def test_a_place_without_comments_is_addressed(project: Any, at: str, hidden: bool, directory: str) -> None:
+    address = at.removeprefix(directory)
+    table = f'[[ignore]]\nrule = "window-beyond-model"\nat = "{address}"\n'
+    project.write({"deploy/a.plist": COUNTER, f"{directory}kvlint.toml": table})
+    found = project.check("--config", f"{directory}kvlint.toml", "--select", "window-beyond-model,lint")
+    assert ("window-beyond-model" in rules(found)) is not hidden
+    assert ("unused-suppression" in rules(found)) is not hidden
+
+
 def test_a_comment_counts_at_a_cause_in_the_configuration(project: Any) -> None:
     comment = "# kvlint: ignore[cold-prompt-cache] small prompts\nbudget"
     found = project.write({**COLD, "kvlint.toml": MAC.replace("budget", comment, 1)}).check()
