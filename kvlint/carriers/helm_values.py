@@ -66,6 +66,8 @@ def chart_of(node: Map) -> Chart | None:
         return _production_stack
     if "modelArtifacts" in node and any(node.map(role) is not None for role in ("decode", "prefill")):
         return _modelservice
+    if any(isinstance(each.value, Map) and "resourceProfile" in each.value for each in node.map("catalog") or ()):
+        return _kubeai_models
     controllers = node.map("controllers")
     if controllers is not None and any(_has_containers(entry.value) for entry in controllers):
         return _app_template
@@ -97,6 +99,12 @@ def pod_of(release: Release, workload: str, place: Span, spec: Map, hosts: tuple
         hosts=hosts,
         data=MappingProxyType({"kind": "Deployment", "release": release.name}),
     )
+
+
+def _kubeai_models(node: Map, release: Release, cluster: Cluster) -> Iterator[Finding]:
+    from kvlint.carriers.kubeai import catalogue
+
+    yield from catalogue(release.item, node.map("catalog") or Map((), node.span), cluster)
 
 
 def _production_stack(node: Map, release: Release, cluster: Cluster) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -24,8 +24,22 @@ def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
     root = item.node
     assert isinstance(root, Map)
     spec, name = root.map("spec"), root.scalar("metadata", "name")
-    engine = system("kubeai")["engines"].get(spec.string("engine") if spec is not None else None)
-    if spec is None or name is None or engine is None:
+    if spec is not None and name is not None:
+        yield from of_model(item, spec, name, labels_of(root.map("metadata", "labels")), cluster)
+
+
+def catalogue(item: Item, models: Map, cluster: Cluster) -> Iterator[Finding]:
+    """The values of the chart of models: each entry becomes an object of its name; one that only switches a known one on has
+    nothing of its own.
+    """
+    for entry in models:
+        if isinstance(entry.value, Map):
+            yield from of_model(item, entry.value, entry.key, {}, cluster)
+
+
+def of_model(item: Item, spec: Map, name: Scalar, labels: Mapping[str, str], cluster: Cluster) -> Iterator[Finding]:
+    engine = system("kubeai")["engines"].get(spec.string("engine"))
+    if engine is None:
         return
     profile = spec.scalar("resourceProfile")
     pod = Pod(
@@ -33,7 +47,7 @@ def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
         spec,
         name.value,
         name.span,
-        labels_of(root.map("metadata", "labels")),
+        labels,
         hosts=(),
         replicas=_replicas(spec),
         gpus=_count(profile),

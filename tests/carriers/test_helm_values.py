@@ -171,3 +171,29 @@ def test_charts_of_a_kustomization_and_of_k3s() -> None:
     assert process({"kustomization.yaml": kustomization}).site.name == "llama3/vllm"
     k3s = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: llm}\nspec:\n  valuesContent: |\n"
     assert process({"chart.yaml": k3s + indented(STACK, 4)}).site.name == "llama3/vllm"
+
+
+def test_kubeai_s_catalogue_of_models() -> None:
+    """Each entry is a Model: charts/models/templates/models.yaml of KubeAI renders it as one."""
+    text = """\
+catalog:
+  qwen3-8b-l4:
+    enabled: true
+    url: hf://Qwen/Qwen3-8B
+    engine: VLLM
+    args: [--max-model-len=8192]
+    resourceProfile: nvidia-gpu-l4:2
+  known-to-the-chart: {enabled: true}
+"""
+    read = processes({"values.yaml": text, "release.yaml": release_of(text)})
+    assert {name: words(each)[1:3] for name, each in read.items()} == {
+        "values.yaml#qwen3-8b-l4/server": ["--model=Qwen/Qwen3-8B", "--served-model-name=qwen3-8b-l4"],
+        "release.yaml#qwen3-8b-l4/server": ["--model=Qwen/Qwen3-8B", "--served-model-name=qwen3-8b-l4"],
+    }
+    assert [value(each.site.gpus) for each in read.values()] == [2, 2]
+
+
+def release_of(values: str) -> str:
+    indented = "".join(f"    {line}\n" for line in values.splitlines())
+    head = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: models}\nspec:\n  values:\n"
+    return head + indented
