@@ -85,7 +85,7 @@ class Walker:
         self.record.ledger.budget -= len(text.value)
         if self.record.ledger.budget < 0:
             return GO_ON
-        body, cursor = parse(unix_lines(text), context.depth)
+        body, cursor = _parsed(text, context.depth)
         self.keep(cursor)
         return self.block(body, context)
 
@@ -383,6 +383,18 @@ class Walker:
             return None
         text = self.expander.text(body)
         return text.slice(0, len(text.value.rstrip("\n")))
+
+
+def _parsed(text: Text, depth: int) -> tuple[Block, Cursor]:
+    """A script's tree, kept with its file: it is the same for whoever calls it."""
+    piece = text.pieces[0] if len(text.pieces) == 1 else None
+    source = piece.span.source if piece is not None and piece.literal and not piece.via else None
+    if source is None or depth or text.holes or text.value != source.text:
+        return parse(unix_lines(text), depth)
+    if source.commands is None:
+        source.commands = parse(unix_lines(text), depth)
+    known: tuple[Block, Cursor] = source.commands
+    return known
 
 
 def _items(name: str, held: Value | None, span: Span | None) -> tuple[Text, ...]:
