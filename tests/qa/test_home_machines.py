@@ -386,3 +386,9 @@ def test_a_file_that_another_imports_is_read_once() -> None:
     assert [each for each in servers(files) if each.startswith("modules/ollama")] == ["modules/ollama.nix#ollama"]
     ports = [each.settings["port"] for name, each in servers(files).items() if "swap.nix" in name]
     assert 8080 in [getattr(port, "value", None) for port in ports]  # what the importing file says
+
+
+@pytest.mark.parametrize(("value", "severity"), [("4k", "error"), ("4096a", "warning")])
+def test_what_follows_a_number(value: str, severity: str) -> None:
+    line = f"#!/bin/sh\nllama-server -m a.gguf -np 1 -c {value}\n"
+    assert found({"a.sh": line}) == [(severity, "suffix-not-understood")]
