@@ -129,3 +129,19 @@ def test_a_requirement_file_says_nothing_of_an_image(image: str, pinned: bool) -
     files = {"deploy/compose.yaml": text, "pyproject.toml": '[project]\ndependencies = ["vllm==0.13.0"]\n'}
     (group,) = evaluate(memory_project(files)).groups
     assert (group.first.releases == ("0.13.0",)) is pinned
+
+
+@pytest.mark.parametrize(
+    ("option", "seen"),
+    [
+        ('${REVISION:+--revision "$REVISION"}', True),  # this flag or none
+        ("${EAGER:+--enforce-eager}", False),
+        ("${SEQS:+--max-num-seqs 4}", False),
+        ("$EXTRA", False),
+    ],
+)
+def test_an_option_that_a_variable_brings_along(option: str, seen: bool) -> None:
+    text = f"FROM vllm/vllm-openai:v0.11.0\nENTRYPOINT vllm serve Qwen/Qwen3-8B {option}\n"
+    (group,) = evaluate(memory_project({"Dockerfile": text})).groups
+    assert (getattr(group.first.settings["tensor_parallel"], "value", None) == 1) is seen
+    assert getattr(group.first.settings.get("revision"), "value", None) is None

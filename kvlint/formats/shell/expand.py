@@ -190,6 +190,8 @@ class Expander:
 
     def _uncertain(self, p: Parameter, kind: str, fields: Fields) -> None:
         """A default where nothing in view sets the name: it is what runs unless somebody sets it."""
+        if kind == "+" and not p.quoted and self._optional(p, fields):
+            return
         words = self._operand_words(p, fields) if kind in "-=" else []
         if not any(word.value for word in words):
             # `${X:-}` gives whatever `$X` gives.
@@ -201,6 +203,14 @@ class Expander:
         if kind == "=" and p.name.isidentifier():
             self.state.set(p.name, between(words, " "))
         fields.add_each(words, True)
+
+    def _optional(self, p: Parameter, fields: Fields) -> bool:
+        """`${X:+--flag "$X"}` with X unknown: that flag or none, its value as unknown as whether it is there."""
+        words = self._operand_words(p, fields)
+        if len(words) != 2 or not words[0].known or not words[0].value.startswith("-") or words[1].value != HOLE:
+            return False
+        fields.add_each([words[0], spliced(words[1], False)], True)
+        return True
 
     def _operand(self, p: Parameter, fields: Fields) -> list[Text]:
         words = self._operand_words(p, fields)
