@@ -76,8 +76,8 @@ SEEDS = (
         b"served_model_name",
     ),
 )
-# Each of them holds one of these fewer words, and most files hold none.
-_COMMON = (b"lm", b"model", b"context", b"concurrency", b"conn", b"_request", b"token")
+# Each of them holds one of these fewer words, and most files hold none (`context` would not do: every pod has a securityContext).
+_COMMON = (b"lm", b"model", b"concurrency", b"conn", b"_request", b"token")
 _HINTS = tuple(dict.fromkeys(next((part for part in _COMMON if part in word), word) for word in SEEDS))
 KEPT_BYTES = 256 * 1024  # context files above this are looked at when a name leads to them, not searched
 
