@@ -170,10 +170,13 @@ class TestDefaults:
     def test_alternatives_and_demands(self) -> None:
         assert values('X=1; vllm ${X:+--flag "$X"} ${X:?must}') == ["--flag", "1", "1"]
         assert values("X=; vllm ${X:+--flag} a") == ["a"]
-        for use in ("${U:+--flag $U}", "${U:?must be set}"):
+        for use in ("${U:+$U}", "${U:?must be set}"):
             (word,) = words(f"vllm {use}")
             assert word.holes[0].splice
             assert "U" in word.holes[0].supply
+        flag, word = words("vllm ${U:+--flag $U}")  # this flag or none: its value is unknown either way
+        assert flag.value == "--flag"
+        assert "U" in word.holes[0].supply
 
 
 class TestBranches:
