@@ -138,7 +138,7 @@ def _argument(image: Image, instruction: Instruction, start: Image | None) -> Im
 
 
 def _installs(script: shell.Script) -> Iterator[Pin]:
-    from kvlint.carriers.wrappers import installs
+    from kvlint.carriers.wrappers.programs import installs
 
     for command in script.commands:
         yield from installs(command.words)

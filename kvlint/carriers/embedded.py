@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kvlint.carriers.base import Finding, Item
-from kvlint.carriers.cluster import Cluster, same_space, unit
+from kvlint.carriers.kubernetes.cluster import Cluster, same_space, unit
 from kvlint.facts import Value
 from kvlint.formats import yaml
 from kvlint.formats.shell.text import NOWHERE, Slicer
@@ -112,7 +112,7 @@ class Around:
 
 def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
     """The configuration files in a ConfigMap."""
-    from kvlint.carriers.proxies import embedded
+    from kvlint.carriers.proxies.upstreams import embedded
 
     node = item.node
     assert isinstance(node, Map)
@@ -131,7 +131,9 @@ def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
 
 def read(node: Node, around: Around) -> Iterator[Finding]:
     """What an embedded file says, by the first reader that knows its shape."""
-    from kvlint.carriers import clients, litellm, llama_swap, ray
+    from kvlint.carriers import ray
+    from kvlint.carriers.llama_swap import carrier as llama_swap
+    from kvlint.carriers.proxies import clients, litellm
 
     if not isinstance(node, Map):
         return
@@ -170,9 +172,9 @@ def _around(item: Item, cluster: Cluster) -> Around:
 
 def _copies(item: Item) -> Value[int] | None:
     """Processes of the workload that mounts a ConfigMap, over all its replicas; None where it does not say."""
-    from kvlint.carriers.kubernetes import pods_of
-    from kvlint.carriers.pods import arguments
-    from kvlint.carriers.served import together, worker_count
+    from kvlint.carriers.kubernetes.carrier import pods_of
+    from kvlint.carriers.kubernetes.pods import arguments
+    from kvlint.carriers.proxies.served import together, worker_count
 
     pods = list(pods_of(item))
     if len(pods) != 1:
@@ -197,8 +199,8 @@ def _mentions(node: Node, name: str, depth: int) -> bool:
 
 
 def _addresses(item: Item, cluster: Cluster) -> Iterator[tuple[str, int | None]]:
-    from kvlint.carriers.app_template import services as released
-    from kvlint.carriers.kubernetes import pods_of
+    from kvlint.carriers.kubernetes.app_template import services as released
+    from kvlint.carriers.kubernetes.carrier import pods_of
 
     assert isinstance(item.node, Map)
     if item.node.string("kind") == "HelmRelease":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvlint.carriers.wrappers import Container
+from kvlint.carriers.wrappers.programs import Container
 from kvlint.command import CommandLine
 from kvlint.facts import Fact, Unknown, Value, Written
 from kvlint.formats.shell.text import Slicer, unknown

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from kvlint.carriers.base import Finding, Item, directory
 from kvlint.carriers.host import contained
+from kvlint.carriers.kubernetes.pods import count_of
 from kvlint.carriers.launch import Launch, of_script
-from kvlint.carriers.pods import count_of
 from kvlint.carriers.scripts import Files
 from kvlint.facts import Fact, Value, Written
 from kvlint.formats import shell

@@ -68,7 +68,7 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
     if launch.entrypoint and launch.image is not None and engines.of_image(launch.image.value):
         yield _line(launch)
         return
-    from kvlint.carriers import wrappers
+    from kvlint.carriers.wrappers import programs as wrappers
 
     if launch.entrypoint and (not launch.words or launch.words[0].value.startswith("-")):
         yield from _of_build(_line(launch), launch.engine)
@@ -144,7 +144,7 @@ def _of_build(line: CommandLine, named: str | None) -> Iterator[CommandLine]:
 
 def of_script(script: Script, launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
     """The engines that a script starts; what it installs before pins their versions."""
-    from kvlint.carriers import wrappers
+    from kvlint.carriers.wrappers import programs as wrappers
 
     pins = launch.pins
     launch = replace(launch, wrappers=(*launch.wrappers, *_ray(script)))
@@ -252,7 +252,7 @@ def _starts(words: tuple[Text, ...], script: bool) -> bool:
         return False
     if script and invocation(words) is not None:
         return True
-    from kvlint.carriers import wrappers
+    from kvlint.carriers.wrappers import programs as wrappers
 
     inner = CommandLine(words[0], words[1:])
     if script:

@@ -27,21 +27,30 @@ from kvlint.source import Span
 from kvlint.subjects import Admission, Problem, Process
 
 # In the order in which they are asked; a document may be claimed by several.
+_TREES = (
+    "kubernetes.carrier",
+    "compose",
+    "llama_swap.carrier",
+    "proxies.litellm",
+    "kubernetes.helm_values",
+    "ray",
+    "jobs",
+    "workflows",
+    "proxies.clients",
+    "proxies.traefik",
+)
 MODULES: dict[str, tuple[str, ...]] = {
-    "yaml": (
-        *("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs", "workflows", "clients"),
-        "traefik",
-    ),
-    "json": ("kubernetes", "compose", "llama_swap", "litellm", "helm_values", "ray", "jobs", "clients", "traefik"),
-    "toml": ("traefik", "clients"),
+    "yaml": _TREES,
+    "json": tuple(module for module in _TREES if module != "workflows"),
+    "toml": ("proxies.traefik", "proxies.clients"),
     "shell": ("shell",),
     "modelfile": ("modelfile",),
-    "nix": ("nix",),
+    "nix": ("nix.carrier",),
     "systemd": ("systemd",),
     "plist": ("launchd",),
     "dockerfile": ("dockerfile",),
-    "conf": ("nginx", "haproxy"),
-    "caddy": ("caddy",),
+    "conf": ("proxies.nginx", "proxies.haproxy"),
+    "caddy": ("proxies.caddy",),
     "ini": ("presets",),
     "procfile": ("procfile",),
     "makefile": ("procfile",),
@@ -49,7 +58,7 @@ MODULES: dict[str, tuple[str, ...]] = {
 }
 
 # Who reads objects of Kubernetes.  The others read documents that are none, and need not be imported to say so.
-OBJECTS = ("kubernetes",)
+OBJECTS = ("kubernetes.carrier",)
 
 # Kinds of files that start scripts.  A script's name that is as short as `run` stands in too many of them.
 STARTERS = frozenset({"systemd", "plist", "nix", "shell", "script", "dockerfile", "procfile", "makefile", "justfile"})

@@ -143,7 +143,7 @@ def _job(job: _Job, item: Item, files: Files) -> Iterator[Process]:
 
 
 def _installed(script: shell.Script) -> Iterator[Pin]:
-    from kvlint.carriers import wrappers
+    from kvlint.carriers.wrappers import programs as wrappers
 
     for command in script.commands:
         if command.words and not command.nested:

@@ -64,7 +64,7 @@ def heredocs(script: Script, writer: Writer) -> Iterator[Finding]:
 
 def _teed(command: tuple[Text, ...]) -> Text | None:
     """The file that `tee` writes."""
-    from kvlint.carriers.wrappers import unwrap
+    from kvlint.carriers.wrappers.programs import unwrap
 
     line = unwrap(command).line
     if line.program is None or program_name(line.program) != "tee":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kvlint.carriers.wrappers import Container
+from kvlint.carriers.wrappers.programs import Container
 from kvlint.facts import Fact, Value, Written
 from kvlint.links import LOCAL_HOSTS, Link
 from kvlint.records import dataclass

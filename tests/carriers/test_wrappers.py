@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kvlint.carriers.wrappers import Unwrapped, installs, nested, unwrap
-from kvlint.carriers.wrappers_options import table
+from kvlint.carriers.wrappers.options import table
+from kvlint.carriers.wrappers.programs import Unwrapped, installs, nested, unwrap
 from kvlint.command import CommandLine
 from kvlint.formats.shell import commands
 from kvlint.source import HOLE, Source, Text

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kvlint.admission import system
-from kvlint.carriers import served
 from kvlint.carriers.base import Finding, Item, is_number, nearest
 from kvlint.carriers.embedded import Around
 from kvlint.carriers.launch import Launch, launches, no_scripts
-from kvlint.carriers.llama_swap_schema import refusals, without_port
+from kvlint.carriers.llama_swap.schema import refusals, without_port
+from kvlint.carriers.proxies import served
 from kvlint.carriers.scripts import Files
 from kvlint.diagnostics import Unchecked
 from kvlint.facts import Default, Fact, Unknown, Value, Written

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from kvlint.carriers import served
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.embedded import Around
-from kvlint.carriers.proxies import address, admission, number, settings, unknown_workers, whole
+from kvlint.carriers.proxies import served
+from kvlint.carriers.proxies.upstreams import address, admission, number, settings, unknown_workers, whole
 from kvlint.facts import Fact, Value
 from kvlint.formats.nginx import Directive, all_named, parse
 from kvlint.formats.shell.text import Slicer

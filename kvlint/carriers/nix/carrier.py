@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kvlint import engines
-from kvlint.carriers import nix_engines
-from kvlint.carriers import nix_services as services
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.embedded import Around
 from kvlint.carriers.embedded import read as read_embedded
 from kvlint.carriers.launch import Launch, launches, of_script
-from kvlint.carriers.nix_services import File
-from kvlint.carriers.nix_store import NO_SHELL, store
+from kvlint.carriers.nix import engines as nix_engines
+from kvlint.carriers.nix import services
+from kvlint.carriers.nix.services import File
+from kvlint.carriers.nix.store import NO_SHELL, store
 from kvlint.carriers.scripts import Files
 from kvlint.carriers.written import claimed, document, is_object
 from kvlint.formats import nix, shell

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.embedded import Around
-from kvlint.carriers.served import reached
+from kvlint.carriers.proxies.served import reached
 from kvlint.facts import Assumed, Fact, Unknown, Value, Written
 from kvlint.patterns import regex
 from kvlint.source import Span, Text
@@ -32,7 +32,7 @@ def whole(item: Item) -> Text:
 
 def embedded(name: str, text: Text, around: Around) -> Iterator[Finding]:
     """The configuration of a proxy that stands under a file's name in another file."""
-    from kvlint.carriers import caddy, haproxy, nginx
+    from kvlint.carriers.proxies import caddy, haproxy, nginx
 
     if name.endswith(".conf") and nginx.CLAIM.search(text.value):
         yield from nginx.config([(text, around)])

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvlint.carriers import served
 from kvlint.carriers.base import Finding, Item, directory
 from kvlint.carriers.embedded import Around
-from kvlint.carriers.pods import count_of
-from kvlint.carriers.proxies import GENERAL, endpoint
+from kvlint.carriers.kubernetes.pods import count_of
+from kvlint.carriers.proxies import served
+from kvlint.carriers.proxies.upstreams import GENERAL, endpoint
 from kvlint.facts import Fact
 from kvlint.project import Project
 from kvlint.source import Span, Text

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from types import MappingProxyType
 
 from kvlint.admission import system
-from kvlint.carriers import nodes, patches
+from kvlint.carriers import nodes
 from kvlint.carriers.arguments import whose
 from kvlint.carriers.base import Finding, Item
-from kvlint.carriers.cluster import Cluster, unit
-from kvlint.carriers.kubernetes import pods_of
-from kvlint.carriers.pods import Pod, arguments, count_of, labels_of, of_container, processes
+from kvlint.carriers.kubernetes import patches
+from kvlint.carriers.kubernetes.carrier import pods_of
+from kvlint.carriers.kubernetes.cluster import Cluster, unit
+from kvlint.carriers.kubernetes.pods import Pod, arguments, count_of, labels_of, of_container, processes
 from kvlint.facts import Default, Fact, Value
 from kvlint.records import replace
 from kvlint.source import HOLE, Text
@@ -169,7 +170,7 @@ def _replicas(section: Map) -> Value[int] | None:
 
 def _admissions(item: Item, found: list[Process]) -> Iterator[Finding]:
     """`containerConcurrency`, which only the Knative mode reads, and scaling targets."""
-    from kvlint.carriers.gateways import annotated_target, scale_settings
+    from kvlint.carriers.kubernetes.gateways import annotated_target, scale_settings
 
     root = item.node
     assert isinstance(root, Map)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from kvlint.carriers.base import PRESETS_FLAG
 from kvlint.carriers.launch import Launch
-from kvlint.carriers.nix_services import File, spread, variables, words
-from kvlint.carriers.nix_store import ini
+from kvlint.carriers.nix.services import File, spread, variables, words
+from kvlint.carriers.nix.store import ini
 from kvlint.command import Opening
 from kvlint.formats import systemd
 from kvlint.records import replace

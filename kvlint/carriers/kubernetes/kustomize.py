@@ -10,9 +10,9 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from kvlint.carriers import patches
 from kvlint.carriers.base import KUSTOMIZATIONS, Item, directory, is_object
-from kvlint.carriers.cluster import Cluster, namespace, texts
+from kvlint.carriers.kubernetes import patches
+from kvlint.carriers.kubernetes.cluster import Cluster, namespace, texts
 from kvlint.project import Project
 from kvlint.records import dataclass, field, replace
 from kvlint.source import Span, Text

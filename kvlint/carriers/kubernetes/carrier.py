@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 from kvlint.carriers import nodes
 from kvlint.carriers.base import KUSTOMIZATIONS, Finding, Item, is_kustomization, is_object, nearest_paths
-from kvlint.carriers.cluster import Cluster, group, namespace
-from kvlint.carriers.pods import Pod, count_of, labels_of, processes
+from kvlint.carriers.kubernetes.cluster import Cluster, group, namespace
+from kvlint.carriers.kubernetes.pods import Pod, count_of, labels_of, processes
 from kvlint.facts import Default, Fact, Value, Written
 from kvlint.project import Project
 from kvlint.source import Text
@@ -32,34 +32,34 @@ POD_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
 # API group and kind to the module that reads such objects, in place of the walk for pods.
 HANDLERS: dict[tuple[str, str], str] = {
     ("", "ConfigMap"): "embedded",
-    ("serving.kserve.io", "InferenceService"): "kserve",
-    ("serving.kserve.io", "ServingRuntime"): "kserve",
-    ("serving.kserve.io", "ClusterServingRuntime"): "kserve",
-    ("serving.kserve.io", "LLMInferenceService"): "kserve_llm",
-    ("serving.kserve.io", "LLMInferenceServiceConfig"): "kserve_llm",
-    ("serving.knative.dev", "Service"): "gateways",
+    ("serving.kserve.io", "InferenceService"): "kubernetes.kserve",
+    ("serving.kserve.io", "ServingRuntime"): "kubernetes.kserve",
+    ("serving.kserve.io", "ClusterServingRuntime"): "kubernetes.kserve",
+    ("serving.kserve.io", "LLMInferenceService"): "kubernetes.kserve_llm",
+    ("serving.kserve.io", "LLMInferenceServiceConfig"): "kubernetes.kserve_llm",
+    ("serving.knative.dev", "Service"): "kubernetes.gateways",
     ("ray.io", "RayService"): "ray",
     ("ray.io", "RayCluster"): "ray",
     ("ray.io", "RayJob"): "ray",
-    ("kubeai.org", "Model"): "kubeai",
-    ("production-stack.vllm.ai", "VLLMRuntime"): "operators",
-    ("inference.llmkube.dev", "InferenceService"): "operators",
-    ("kaito.sh", "Workspace"): "operators",
-    ("kaito.sh", "InferenceSet"): "operators",
-    ("litellm.home-operations.com", "LiteLLMModel"): "litellm",
-    ("helm.toolkit.fluxcd.io", "HelmRelease"): "helmrelease",
-    ("argoproj.io", "Application"): "helmrelease",
-    ("argoproj.io", "ApplicationSet"): "helmrelease",
-    ("helm.cattle.io", "HelmChart"): "helmrelease",
-    ("helm.cattle.io", "HelmChartConfig"): "helmrelease",
-    ("kustomize.config.k8s.io", "Kustomization"): "helmrelease",
-    ("keda.sh", "ScaledObject"): "gateways",
-    ("autoscaling", "HorizontalPodAutoscaler"): "gateways",
-    ("networking.k8s.io", "Ingress"): "gateways",
-    ("networking.istio.io", "DestinationRule"): "gateways",
-    ("gateway.envoyproxy.io", "BackendTrafficPolicy"): "gateways",
-    ("traefik.io", "Middleware"): "gateways",
-    ("traefik.containo.us", "Middleware"): "gateways",
+    ("kubeai.org", "Model"): "kubernetes.kubeai",
+    ("production-stack.vllm.ai", "VLLMRuntime"): "kubernetes.operators",
+    ("inference.llmkube.dev", "InferenceService"): "kubernetes.operators",
+    ("kaito.sh", "Workspace"): "kubernetes.operators",
+    ("kaito.sh", "InferenceSet"): "kubernetes.operators",
+    ("litellm.home-operations.com", "LiteLLMModel"): "proxies.litellm",
+    ("helm.toolkit.fluxcd.io", "HelmRelease"): "kubernetes.helmrelease",
+    ("argoproj.io", "Application"): "kubernetes.helmrelease",
+    ("argoproj.io", "ApplicationSet"): "kubernetes.helmrelease",
+    ("helm.cattle.io", "HelmChart"): "kubernetes.helmrelease",
+    ("helm.cattle.io", "HelmChartConfig"): "kubernetes.helmrelease",
+    ("kustomize.config.k8s.io", "Kustomization"): "kubernetes.helmrelease",
+    ("keda.sh", "ScaledObject"): "kubernetes.gateways",
+    ("autoscaling", "HorizontalPodAutoscaler"): "kubernetes.gateways",
+    ("networking.k8s.io", "Ingress"): "kubernetes.gateways",
+    ("networking.istio.io", "DestinationRule"): "kubernetes.gateways",
+    ("gateway.envoyproxy.io", "BackendTrafficPolicy"): "kubernetes.gateways",
+    ("traefik.io", "Middleware"): "kubernetes.gateways",
+    ("traefik.containo.us", "Middleware"): "kubernetes.gateways",
 }
 # Kinds that stand in front of servers and often in files that name no engine, with the words without which they say nothing.
 CONTEXT_KINDS = {
@@ -109,7 +109,7 @@ def _builds(items: list[Item], project: Project) -> tuple[list[Cluster], dict[tu
     """What the kustomizations of the project make of the items, and the patches among these whose object is not in view."""
     if not any(path.rpartition("/")[2] in KUSTOMIZATIONS for path in project.all_paths):
         return [], {}
-    from kvlint.carriers import kustomize
+    from kvlint.carriers.kubernetes import kustomize
 
     made = kustomize.builds(items, project)
     named = {path: span for path, span in made.patches.items() if path not in made.applied}
@@ -149,7 +149,7 @@ def read_object(item: Item, cluster: Cluster) -> Iterator[Finding]:
     if not isinstance(node, Map):
         return
     kind = node.string("kind") or ""
-    handler = "helmrelease" if is_kustomization(item) else HANDLERS.get((group(node), kind))
+    handler = "kubernetes.helmrelease" if is_kustomization(item) else HANDLERS.get((group(node), kind))
     if handler is not None:
         yield from import_module(f"kvlint.carriers.{handler}").objects(item, cluster)
     elif kind not in WITHOUT_PODS or group(node) not in ("", "apiextensions.k8s.io"):

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from types import MappingProxyType
 
 from kvlint.carriers import nodes
-from kvlint.carriers.helm_values import Release, pod_of
-from kvlint.carriers.pods import Pod, count_of
+from kvlint.carriers.kubernetes.helm_values import Release, pod_of
+from kvlint.carriers.kubernetes.pods import Pod, count_of
 from kvlint.records import replace
 from kvlint.tree import Map
 

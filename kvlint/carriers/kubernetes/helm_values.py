@@ -10,8 +10,8 @@ from kvlint.admission import system
 from kvlint.carriers import nodes
 from kvlint.carriers.arguments import option, options_of, started, truth, whose
 from kvlint.carriers.base import Finding, Item, directory
-from kvlint.carriers.cluster import Cluster
-from kvlint.carriers.pods import Pod, arguments, count_of, image_of, joined_image, of_container
+from kvlint.carriers.kubernetes.cluster import Cluster
+from kvlint.carriers.kubernetes.pods import Pod, arguments, count_of, image_of, joined_image, of_container
 from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass, replace
@@ -102,7 +102,7 @@ def pod_of(release: Release, workload: str, place: Span, spec: Map, hosts: tuple
 
 
 def _kubeai_models(node: Map, release: Release, cluster: Cluster) -> Iterator[Finding]:
-    from kvlint.carriers.kubeai import catalogue
+    from kvlint.carriers.kubernetes.kubeai import catalogue
 
     yield from catalogue(release.item, node.map("catalog") or Map((), node.span), cluster)
 
@@ -237,7 +237,7 @@ def _modelservice(node: Map, release: Release, cluster: Cluster) -> Iterator[Fin
 
 
 def _modelservice_container(node: Map, section: Map, container: Map, role: str) -> Map:
-    from kvlint.carriers import patches
+    from kvlint.carriers.kubernetes import patches
 
     command = container.scalar("modelCommand")
     if command is None or command.value not in ("vllmServe", "imageDefault"):
@@ -348,7 +348,7 @@ def _castai(node: Map, release: Release, cluster: Cluster) -> Iterator[Finding]:
 
 
 def _app_template(node: Map, release: Release, cluster: Cluster) -> Iterator[Finding]:
-    from kvlint.carriers.app_template import pods
+    from kvlint.carriers.kubernetes.app_template import pods
 
     for pod, container in pods(node, release):
         yield from of_container(pod, container, cluster)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kvlint.admission import system
-from kvlint.carriers import served
 from kvlint.carriers.base import Finding, Item, directory
 from kvlint.carriers.embedded import Around
-from kvlint.carriers.proxies import admission, endpoint, number, settings
+from kvlint.carriers.proxies import served
+from kvlint.carriers.proxies.upstreams import admission, endpoint, number, settings
 from kvlint.facts import Fact, Value
 from kvlint.links import shared
 from kvlint.project import Project

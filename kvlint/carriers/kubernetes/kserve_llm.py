@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from types import MappingProxyType
 
 from kvlint.admission import system
-from kvlint.carriers import nodes, patches
+from kvlint.carriers import nodes
 from kvlint.carriers.arguments import options_of
 from kvlint.carriers.base import Finding, Item
-from kvlint.carriers.cluster import Cluster
-from kvlint.carriers.kubernetes import pods_of
-from kvlint.carriers.pods import Pod, count_of, environment, labels_of, of_container, processes
+from kvlint.carriers.kubernetes import patches
+from kvlint.carriers.kubernetes.carrier import pods_of
+from kvlint.carriers.kubernetes.cluster import Cluster
+from kvlint.carriers.kubernetes.pods import Pod, count_of, environment, labels_of, of_container, processes
 from kvlint.facts import Default, Fact, Value, quantity
 from kvlint.formats.shell import split
 from kvlint.records import replace

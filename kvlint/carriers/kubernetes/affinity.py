@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kvlint.carriers.base import Item
-from kvlint.carriers.cluster import Cluster, namespace, texts
+from kvlint.carriers.kubernetes.cluster import Cluster, namespace, texts
 from kvlint.tree import Map
 
 

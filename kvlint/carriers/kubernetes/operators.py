@@ -10,9 +10,9 @@ from kvlint.admission import system
 from kvlint.carriers import nodes
 from kvlint.carriers.arguments import option, options_of, started, truth
 from kvlint.carriers.base import Finding, Item
-from kvlint.carriers.cluster import Cluster, group
-from kvlint.carriers.kubernetes import pods_of
-from kvlint.carriers.pods import Pod, count_of, joined_image, labels_of, of_container, processes
+from kvlint.carriers.kubernetes.carrier import pods_of
+from kvlint.carriers.kubernetes.cluster import Cluster, group
+from kvlint.carriers.kubernetes.pods import Pod, count_of, joined_image, labels_of, of_container, processes
 from kvlint.facts import Fact, Value, Written
 from kvlint.source import Span, Text
 from kvlint.subjects import Product
@@ -164,7 +164,7 @@ def _llmkube_gpus(spec: Map, model: Map | None) -> Scalar | None:
 
 def _memory(model: Map | None) -> dict[str, Value[int]]:
     """What the model resource says of the device and of the budget."""
-    from kvlint.carriers.pods import quantity_of
+    from kvlint.carriers.kubernetes.pods import quantity_of
 
     found: dict[str, Value[int]] = {}
     for key, path in (("device_memory", ("hardware", "gpu", "memory")), ("budget", ("hardware", "memoryBudget"))):

@@ -9,8 +9,8 @@ from typing import Any
 from kvlint.admission import system
 from kvlint.carriers import nodes
 from kvlint.carriers.base import Finding, Item
-from kvlint.carriers.cluster import Cluster, unit
-from kvlint.carriers.pods import Pod, count_of, labels_of, of_container
+from kvlint.carriers.kubernetes.cluster import Cluster, unit
+from kvlint.carriers.kubernetes.pods import Pod, count_of, labels_of, of_container
 from kvlint.facts import Default, Fact, Value, Written
 from kvlint.source import Text
 from kvlint.subjects import Admission, Product

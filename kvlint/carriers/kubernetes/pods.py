@@ -7,7 +7,7 @@ from typing import Any
 
 from kvlint.carriers.arguments import declared, started, told
 from kvlint.carriers.base import Item
-from kvlint.carriers.cluster import Cluster, texts, unit
+from kvlint.carriers.kubernetes.cluster import Cluster, texts, unit
 from kvlint.carriers.launch import SCRIPT_ENDINGS, Launch, Scripts, launches
 from kvlint.command import Opening
 from kvlint.facts import Assumed, Fact, Unknown, Value, Written, quantity
@@ -327,7 +327,7 @@ def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
 
 
 def _kept_together(services: list[Map], pod: Pod, cluster: Cluster) -> bool:
-    from kvlint.carriers.affinity import kept_together
+    from kvlint.carriers.kubernetes.affinity import kept_together
 
     return kept_together(services, pod.labels, pod.item, cluster)
 

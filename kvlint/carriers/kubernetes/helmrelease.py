@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kvlint.carriers.base import Finding, Item
-from kvlint.carriers.cluster import Cluster, namespace
 from kvlint.carriers.embedded import documents
-from kvlint.carriers.helm_values import Release, values
+from kvlint.carriers.kubernetes.cluster import Cluster, namespace
+from kvlint.carriers.kubernetes.helm_values import Release, values
 from kvlint.tree import List, Map, Node, Scalar
 
 
@@ -43,7 +43,7 @@ def _given(root: Map, item: Item, cluster: Cluster) -> Iterator[tuple[str, str, 
 
 def _flux(root: Map, item: Item, cluster: Cluster) -> Iterator[Map]:
     """`values` over what `valuesFrom` names."""
-    from kvlint.carriers import patches
+    from kvlint.carriers.kubernetes import patches
 
     own = root.map("spec", "values")
     below: Node | None = None
@@ -77,7 +77,7 @@ def _argo(spec: Map) -> Iterator[Map]:
 
 def _with_parameter(node: Map, parameter: Map) -> Map:
     """`a.b.c: value`; a path into a list is not followed."""
-    from kvlint.carriers import patches
+    from kvlint.carriers.kubernetes import patches
 
     name, value = parameter.string("name"), parameter.scalar("value")
     if name is None or value is None or "[" in name or not all(name.split(".")):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from kvlint.carriers.wrappers_options import Scan, Table, scan, table
+from kvlint.carriers.wrappers.options import Scan, Table, scan, table
 from kvlint.command import CommandLine, Opening, Pin, Wrapper
 from kvlint.formats.shell import Script, commands, invocation, program_name, split
 from kvlint.formats.shell.text import where

@@ -8,7 +8,7 @@ from kvlint.carriers import launchd
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.host import contained, memory, unexpanded
 from kvlint.carriers.launch import Launch, launches, of_script
-from kvlint.carriers.nix_store import NO_SHELL, Store
+from kvlint.carriers.nix.store import NO_SHELL, Store
 from kvlint.carriers.scripts import Files
 from kvlint.carriers.written import Writer
 from kvlint.command import CommandLine, Opening

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kvlint.carriers import served
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.embedded import Around
-from kvlint.carriers.proxies import address, admission, number, settings, whole
+from kvlint.carriers.proxies import served
+from kvlint.carriers.proxies.upstreams import address, admission, number, settings, whole
 from kvlint.formats.haproxy import Section, option, parse
 from kvlint.patterns import regex
 from kvlint.project import Project

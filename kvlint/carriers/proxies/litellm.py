@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kvlint.admission import system
-from kvlint.carriers import served
 from kvlint.carriers.arguments import truth
 from kvlint.carriers.base import Finding, Item, is_number
-from kvlint.carriers.cluster import Cluster, unit
 from kvlint.carriers.embedded import Around
-from kvlint.carriers.pods import count_of
-from kvlint.carriers.proxies import endpoint
+from kvlint.carriers.kubernetes.cluster import Cluster, unit
+from kvlint.carriers.kubernetes.pods import count_of
+from kvlint.carriers.proxies import served
+from kvlint.carriers.proxies.upstreams import endpoint
 from kvlint.facts import Default, Fact, Unknown, Value, Written, quantity
 from kvlint.patterns import regex
 from kvlint.project import Project
