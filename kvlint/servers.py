@@ -14,7 +14,7 @@ from kvlint.engines.claims import claim
 from kvlint.engines.options import options
 from kvlint.engines.updates import breaking
 from kvlint.engines.versions import Place
-from kvlint.facts import Assumed, Fact, Unknown, Value, Written
+from kvlint.facts import Assumed, Fact, Unknown, Value
 from kvlint.hardware.resolve import hardware
 from kvlint.records import dataclass, replace
 from kvlint.source import Text
@@ -26,17 +26,6 @@ if TYPE_CHECKING:
     from kvlint.project import Project
 
 QUESTIONS, SUBCOMMANDS = {"--help", "-h", "--version"}, {"serve", "server", "api_server"}
-
-# What makes a server of embeddings, rankings or classes of an engine, by option and value.
-POOLING: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "vllm": {
-        "task": ("embed", "embedding", "classify", "score", "reward"),
-        "runner": ("pooling",),
-        "convert": ("embed", "classify", "reward"),
-    },
-    "sglang": {"is_embedding": (True,)},
-    "llama-server": {"embedding": (True,), "rerank": (True,), "reranking": (True,)},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +118,6 @@ def _server(engine: Engine, program: Program, world: World, identity: str, versi
         settings.setdefault("replicas", world.process.site.replicas)
     if "declared_max_output" in settings:
         settings.setdefault("max_output", settings["declared_max_output"])
-    if (once := _read_once(engine.name, world)) is not None:
-        settings.setdefault("reuse", once)
     server = Server(
         id=identity,
         engine=engine.name,
@@ -150,16 +137,6 @@ def _server(engine: Engine, program: Program, world: World, identity: str, versi
         server.model = made.model
     server.sizing = engine.sizing()(server)
     return server
-
-
-def _read_once(engine: str, world: World) -> Fact[str] | None:
-    """What embeds, ranks or classifies holds no conversations: each text is read for itself."""
-    wanted = POOLING.get(engine, {})
-    for option in world.reading.options:
-        values = wanted.get(option.dest)
-        if values is not None and option.typed in values:
-            return Fact("none", Written(option.name.span, option.name.via))
-    return None
 
 
 def _problems(

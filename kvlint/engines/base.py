@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kvlint.command import CommandLine
-from kvlint.facts import Assumed, Fact, Unknown, Value
+from kvlint.facts import Assumed, Fact, Unknown, Value, Written
 from kvlint.records import dataclass, field
 from kvlint.source import Span, Text
 from kvlint.subjects import Problem, Process
@@ -92,6 +92,18 @@ def grouped(world: World) -> Value[str] | None:
         kind = process.site.data.get("kind")
         return Unknown("multi_node", f"a {kind} may run one engine in several pods", "the pods that one engine runs in")
     return None
+
+
+def read_once(world: World, pooling: Mapping[str, tuple[Any, ...]]) -> Value[str] | None:
+    """What embeds, ranks or classifies holds no conversations: each text is read for itself, unless the owner says otherwise.
+
+    `pooling`: the values, by option, that make such a server of the engine.
+    """
+    if "reuse" in world.workload:
+        return None
+    asked = (each for each in world.reading.options if each.typed in pooling.get(each.dest, ()))
+    first = next(asked, None)
+    return Fact("none", Written(first.name.span, first.name.via)) if first is not None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from kvlint.command import CommandLine
 from kvlint.engines import basename, of_image, of_variant
-from kvlint.engines.base import Program, Settings, World
+from kvlint.engines.base import Program, Settings, World, read_once
 from kvlint.engines.llama_said import NAME, Said
 from kvlint.engines.options import options
 from kvlint.facts import Assumed, Default, Fact, Unknown, Value, Written
@@ -46,6 +46,7 @@ NUMBERS = {
     "draft_type_k": ("spec_draft_type_k", "cache_type_k_draft"),
     "draft_type_v": ("spec_draft_type_v", "cache_type_v_draft"),
 }
+POOLING = {"embedding": (True,), "rerank": (True,), "reranking": (True,)}
 OF_DRAFTS = ("draft", "spec_types", "drafted", "draft_type_k", "draft_type_v")
 NO_MODEL = Architecture("llama", (), (), 0, 0, None, None, None)
 
@@ -94,6 +95,7 @@ class LlamaServer:
         values |= started
         values |= _reported(said, wanted)
         values["draft_model"] = _draft_name(said)
+        values["reuse"] = read_once(world, POOLING)
         problems = (*said.check(), *refusals(world, found, wanted))
         return Settings(_present(values), _names(said, model), problems, model)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kvlint.command import CommandLine
 from kvlint.engines import basename
-from kvlint.engines.base import Program, Settings, World, grouped
+from kvlint.engines.base import Program, Settings, World, grouped, read_once
 from kvlint.engines.fields import Fields, environment
 from kvlint.engines.inside import inside, offset
 from kvlint.engines.sglang_given import given, place, share
@@ -76,6 +76,7 @@ class Sglang:
         values |= _window(fields, model)
         values |= _memory(fields, model, values)
         values |= _started(fields, model, values)
+        values["reuse"] = read_once(world, {"is_embedding": (True,)})
         kept = {name: value for name, value in values.items() if value is not None}
         served = fields.given("served_model_name")
         named = tuple(each.value for each in served.values if each.known) if served else ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from kvlint.command import CommandLine
 from kvlint.engines import basename, vllm_cache
-from kvlint.engines.base import Program, Settings, World, grouped, repeated_command
+from kvlint.engines.base import Program, Settings, World, grouped, read_once, repeated_command
 from kvlint.engines.fields import Fields, environment, exact, gibibytes
 from kvlint.engines.versions import parse
 from kvlint.engines.vllm_environment import unread
@@ -22,6 +22,11 @@ SERVE, API_SERVER = "vllm serve", "python -m vllm.entrypoints.openai.api_server"
 # vllm==0.11.0:docker/Dockerfile:542 and vllm==0.12.0:docker/Dockerfile:543
 SERVE_ENTRYPOINT_SINCE = "0.12.0"
 ROPE_FLAGS = ("rope_scaling", "rope_theta")
+POOLING = {
+    "task": ("embed", "embedding", "classify", "score", "reward"),
+    "runner": ("pooling",),
+    "convert": ("embed", "classify", "reward"),
+}
 
 
 class Vllm:
@@ -77,6 +82,7 @@ class Vllm:
         values["devices"] = world.hardware.get("devices")
         values["devices_needed"] = _devices_needed(fields, values)
         values["multi_node"] = _multi_node(fields, values)
+        values["reuse"] = read_once(world, POOLING)
         kept = {name: value for name, value in values.items() if value is not None}
         served = fields.given("served_model_name")
         names = tuple(each.value for each in served.values if each.known) if served else ()
