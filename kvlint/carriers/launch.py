@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Union
 
@@ -205,14 +206,20 @@ def _called(launch: Launch, line: CommandLine) -> tuple[Text, Text] | None:
 
 def _followed(launch: Launch, line: CommandLine, called: tuple[Text, Text], depth: int) -> Iterator[CommandLine]:
     """The engines of a script that the line runs, with the line's arguments bound."""
-    from kvlint.formats.shell import commands
-
     name, text = called
-    script = commands(text, line.env, positional=(name, *_spliced(line, line.words.index(name))))
+    script = _walked(text, tuple(line.env.items()), (name, *_spliced(line, line.words.index(name))))
     inner = _inside(launch, line)
     passed = (*inner.wrappers, Wrapper(engines.basename(name.value), where(name)))
     inner = replace(inner, wrappers=passed, following=(*launch.following, text.home))
     yield from of_script(script, inner, depth + 1)
+
+
+@lru_cache(maxsize=256)
+def _walked(text: Text, env: tuple[tuple[str, Text], ...], positional: tuple[Text, ...]) -> Script:
+    """A script's commands; one that is run with the same words in the same surroundings, by whatever way, is walked once."""
+    from kvlint.formats.shell import commands
+
+    return commands(text, dict(env), positional=positional)
 
 
 def _passed_on(launch: Launch, line: CommandLine, depth: int) -> Iterator[CommandLine]:

@@ -21,7 +21,7 @@ from kvlint.project import Project, names_serving
 from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Source, Text
 
-MAX_FOLLOWED = 2**21  # characters of one script, over all times that it is followed
+MAX_FOLLOWED = 2**20  # characters of one script, over all times that it is followed
 _WORD = regex(r"[\w.-]+")
 _COMPOSED = regex(r"[$}]\w*[\"']?\}?\.(?:sh|bash|zsh|command)\b")  # `./$1.sh`, `"${name}".sh`
 

@@ -14,6 +14,7 @@ from kvlint.carriers.base import KUSTOMIZATIONS, Finding, Item, is_kustomization
 from kvlint.carriers.kubernetes.cluster import Cluster, group, namespace
 from kvlint.carriers.kubernetes.pods import Pod, count_of, labels_of, processes
 from kvlint.facts import Default, Fact, Value, Written
+from kvlint.parsing import kind_of
 from kvlint.project import Project
 from kvlint.source import Text
 from kvlint.subjects import Admission, Problem, Process
@@ -107,7 +108,8 @@ CARRIER = Kubernetes()
 
 def _builds(items: list[Item], project: Project) -> tuple[list[Cluster], dict[tuple[str, int], Item]]:
     """What the kustomizations of the project make of the items, and the patches among these whose object is not in view."""
-    if not any(path.rpartition("/")[2] in KUSTOMIZATIONS for path in project.all_paths):
+    files = any(kind_of(item.path) in ("yaml", "json") for item in items)  # others hold documents as texts
+    if not files or not any(path.rpartition("/")[2] in KUSTOMIZATIONS for path in project.all_paths):
         return [], {}
     from kvlint.carriers.kubernetes import kustomize
 
