@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Any
 
 from kvlint.patterns import regex
 from kvlint.records import dataclass, field
@@ -23,9 +22,6 @@ class Source:
     path: str
     text: str
     _starts: list[int] | None = field(default=None, repr=False)
-    commands: Any = field(
-        default=None, repr=False
-    )  # its tree, where it is a script: one is followed as often as it is called
 
     @property
     def line_starts(self) -> list[int]:

@@ -12,7 +12,7 @@ from kvlint.engines.llama_said import NAME, Said
 from kvlint.engines.options import options
 from kvlint.facts import Assumed, Default, Fact, Unknown, Value, Written
 from kvlint.models.architecture import Architecture
-from kvlint.models.lookup import Model, written_id
+from kvlint.models.lookup import Model, of_hub_cache, written_id
 from kvlint.sizing.llama.host import host_cache_bytes
 from kvlint.sizing.llama.releases import build_number, semantic_class, semantic_classes
 from kvlint.sizing.llama.settings import Plan, Refusal
@@ -192,9 +192,7 @@ def _candidates(name: str) -> Iterator[str]:
         return
     parts = path.split("/")
     yield parts[-1].removesuffix(".gguf")
-    for part in parts:
-        if part.startswith("models--") and part.count("--") >= 2:
-            yield part.removeprefix("models--").replace("--", "/", 1)
+    yield from of_hub_cache(parts)
     if "resolve" in parts[:-1]:
         at = parts.index("resolve")
         yield "/".join(parts[max(at - 2, 0) : at])

@@ -31,10 +31,10 @@ LABELS = {
     "GPTQ-Int8": Quantization("gptq", 8 + Fraction(24, 128), 8 + Fraction(24, 32)),
 }
 
+# What an organisation adds to the name of a model of its own that it tuned.
+TUNED = regex(r"([^/]+/.+)-(?:it|instruct|chat)")
+
 # Names that say that a weight has eight bits; that all of them do is not certain, embeddings often have sixteen.
-TUNED = regex(
-    r"([^/]+/.+)-(?:it|instruct|chat)"
-)  # of a model of the same organisation, which has the rest for its name
 EIGHT_BITS = regex(r"(?i)(?:^|[-_.])(?:fp8|float8|int8|w8a8|w8a16|8bit)(?:[-_.]|$)")
 SIXTEEN_BITS = regex(r"(?i)(?:^|[-_.])(?:bf16|fp16|f16|bfloat16|float16)(?:[-_.]|$)")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kvlint.config import Table
@@ -160,14 +160,21 @@ def _of_gguf(name: str, metadata: Mapping[str, Any], path: str) -> Model:
     return Model(name, found, nothing.weights_bytes, nothing.dtype, None, metadata, path)
 
 
+def of_hub_cache(parts: Iterable[str]) -> Iterator[str]:
+    """The repositories that a path's components name as the hub's cache does: `models--Qwen--Qwen3-8B`."""
+    for part in parts:
+        if part.startswith("models--") and part.count("--") >= 2:
+            yield part.removeprefix("models--").replace("--", "/", 1)
+
+
 def copied(path: str) -> str | None:
     """The repository that a directory is a copy of, by its name: a hub's cache, or a repository's own two words at the end."""
     from kvlint.models.catalogue import find
 
     parts = path.strip("/").split("/")
-    for part in parts:
-        if part.startswith("models--") and part.count("--") >= 2:
-            return part.removeprefix("models--").replace("--", "/", 1)
+    kept = next(of_hub_cache(parts), None)
+    if kept is not None:
+        return kept
     last = "/".join(parts[-2:])
     return last if len(parts) > 2 and find(last) is not None else None
 

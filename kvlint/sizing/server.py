@@ -161,6 +161,12 @@ class Sizing:
             Fact(each_rank, Assumed("as the engine takes it")),
         )
 
+    def weights_bytes(self) -> Value[Any]:
+        """The checkpoint's weights, unless the engine makes others of them."""
+        if "load_time_quantization" in self.server.settings:
+            return Unknown("weights", "weights are quantized while they load", "[[model]] weights")
+        return self.server.model.weights_bytes if self.server.model else self.need("model")
+
     def memory_limit_bytes(self) -> Value[int] | None:
         """The limit of the container that it runs in."""
         return self.server.site.memory_limit

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Union
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, Union
 
 from kvlint.facts import Unknown
 from kvlint.patterns import regex
@@ -11,6 +12,7 @@ from kvlint.records import dataclass
 TYPE_BYTES = {"bfloat16": 2, "float16": 2, "half": 2, "float32": 4, "float": 4}
 _RELEASE = regex(r"v?(\d{1,9}(?:\.\d{1,9}){0,3})(?:[.\-_]?(rc|dev|a|b|alpha|beta|pre|post)\d*)?")
 Key = tuple[int, ...]
+Rules = TypeVar("Rules")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,13 @@ def value_of(spans: list[list[Any]], key: Key, newer: bool) -> Any:
             return value
         before = value
     return before
+
+
+def alternatives(kind: Callable[..., Rules], spans: Mapping[str, list[list[Any]]], release: str) -> tuple[Rules, ...]:
+    """The rules that a release may follow: one set, or those of its two neighbours where they differ."""
+    key = parse(release)
+    found = (kind(**{name: frozen(value_of(spans[name], key, newer)) for name in spans}) for newer in (False, True))
+    return tuple(dict.fromkeys(found))
 
 
 def frozen(value: Any) -> Any:

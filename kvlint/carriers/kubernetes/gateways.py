@@ -258,10 +258,7 @@ def _of_route(item: Item, names: tuple[str, ...], cluster: Cluster) -> Endpoint 
 
 def _backends(route: Map) -> Iterator[Endpoint]:
     for rule in (route.list("spec", "rules") or List((), route.span)).maps():
-        for backend in (rule.list("backendRefs") or List((), route.span)).maps():
-            name, port = backend.scalar("name"), backend.string("port")
-            if name is not None and backend.string("kind") in (None, "Service"):
-                yield Endpoint(name.value, int(port) if port and port.isdigit() else None, name.span)
+        yield from _referred(rule, "backendRefs")
 
 
 def _traefik(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
@@ -296,13 +293,14 @@ def _of_ingress_route(item: Item, cluster: Cluster) -> Endpoint | None:
             continue
         for rule in (route.node.list("spec", "routes") or List((), route.span)).maps():
             used = {each.string("name") for each in (rule.list("middlewares") or List((), rule.span)).maps()}
-            for each in _services(rule) if name in used else ():
+            for each in _referred(rule, "services") if name in used else ():
                 found[each.host or "", each.port] = each
     return next(iter(found.values())) if len(found) == 1 else None
 
 
-def _services(rule: Map) -> Iterator[Endpoint]:
-    for service in (rule.list("services") or List((), rule.span)).maps():
+def _referred(rule: Map, key: str) -> Iterator[Endpoint]:
+    """The Services that a rule's list of references names."""
+    for service in (rule.list(key) or List((), rule.span)).maps():
         name, port = service.scalar("name"), service.string("port")
         if name is not None and service.string("kind") in (None, "Service"):
             yield Endpoint(name.value, int(port) if port and port.isdigit() else None, name.span)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from kvlint.command import Opening
 from kvlint.formats.shell.arithmetic import changed_names
@@ -385,16 +386,10 @@ class Walker:
         return text.slice(0, len(text.value.rstrip("\n")))
 
 
+@lru_cache(maxsize=256)
 def _parsed(text: Text, depth: int) -> tuple[Block, Cursor]:
-    """A script's tree, kept with its file: it is the same for whoever calls it."""
-    piece = text.pieces[0] if len(text.pieces) == 1 else None
-    source = piece.span.source if piece is not None and piece.literal and not piece.via else None
-    if source is None or depth or text.holes or text.value != source.text:
-        return parse(unix_lines(text), depth)
-    if source.commands is None:
-        source.commands = parse(unix_lines(text), depth)
-    known: tuple[Block, Cursor] = source.commands
-    return known
+    """A script's tree: it is the same for whoever calls it."""
+    return parse(unix_lines(text), depth)
 
 
 def _items(name: str, held: Value | None, span: Span | None) -> tuple[Text, ...]:

@@ -145,9 +145,6 @@ class LmdeploySizing(Sizing):
         """A longer session is cut to the pool."""
         return self.need("request_kv_bytes")
 
-    def weights_bytes(self) -> Value[Any]:
-        return self.server.model.weights_bytes if self.server.model else self.need("model")
-
     def weights_bytes_per_device(self) -> Value[Any]:
         return weights_per_device(self.need("weights_bytes"), self.need("tensor_parallel"))
 

@@ -11,7 +11,7 @@ from kvlint.compiled import load
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture, Attention
 from kvlint.records import dataclass
-from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, frozen, parse, unknown, value_of
+from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, alternatives, unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,7 @@ def constant(name: str) -> int:
 @cache
 def rules(release: str) -> tuple[Rules, ...]:
     """The rules that a release may follow: one set, or those of its two neighbours where they differ."""
-    key, spans = parse(release), data()["rules"]
-    found = (Rules(**{name: frozen(value_of(spans[name], key, newer)) for name in spans}) for newer in (False, True))
-    return tuple(dict.fromkeys(found))
+    return alternatives(Rules, data()["rules"], release)
 
 
 def semantic_class(release: str) -> tuple[Rules, ...]:

@@ -112,9 +112,6 @@ class MlxSizing(Sizing):
     def live_kv_bytes(self) -> Value[int]:
         return budget.live_kv_bytes(self.need("streams"), self.need("slot_bytes"))
 
-    def weights_bytes(self) -> Value[Any]:
-        return self.server.model.weights_bytes if self.server.model else self.need("model")
-
     def weights_bytes_per_device(self) -> Value[Any]:
         return self.need("weights_bytes")
 

@@ -321,11 +321,6 @@ class SglangSizing(Sizing):
     def least_pool_bytes(self) -> Value[int]:
         return least_pool_bytes(self._start(), self.need("window"))
 
-    def weights_bytes(self) -> Value[Any]:
-        if "load_time_quantization" in self.server.settings:
-            return Unknown("weights", "weights are quantized while they load", "[[model]] weights")
-        return self.server.model.weights_bytes if self.server.model else self.need("model")
-
     def weights_bytes_per_device(self) -> Value[Any]:
         parts = ("weights_bytes", "tensor_parallel", "pipeline_parallel", "cpu_offload_bytes")
         return weights_per_device(*(self.need(name) for name in parts))

@@ -186,11 +186,6 @@ class TgiSizing(Sizing):
             self.need("window"), self.need("kv_bytes_per_token_per_device"), self.need("block_size")
         )
 
-    def weights_bytes(self) -> Value[Any]:
-        if "load_time_quantization" in self.server.settings:
-            return Unknown("weights", "weights are quantized while they load", "[[model]] weights")
-        return self.server.model.weights_bytes if self.server.model else self.need("model")
-
     def weights_bytes_per_device(self) -> Value[Any]:
         return weights_per_device(self.need("weights_bytes"), self.need("tensor_parallel"))
 

@@ -15,7 +15,7 @@ from kvlint.compiled import load
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture, Attention
 from kvlint.records import dataclass
-from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, parse, unknown, value_of
+from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, alternatives, unknown
 
 Known = Union[int, Unknown]
 
@@ -80,9 +80,7 @@ def constant(name: str) -> int:
 @cache
 def rules(release: str) -> tuple[Rules, ...]:
     """The rules that a release may follow: one set, or those of its two neighbours where they differ."""
-    key, spans = parse(release), data()["rules"]
-    found = (Rules(**{name: value_of(spans[name], key, newer) for name in spans}) for newer in (False, True))
-    return tuple(dict.fromkeys(found))
+    return alternatives(Rules, data()["rules"], release)
 
 
 def semantic_class(release: str) -> tuple[Rules, ...]:

@@ -136,9 +136,6 @@ class TrtllmSizing(Sizing):
             self.need("window"), self.need("kv_bytes_per_token_per_device"), self.need("block_size")
         )
 
-    def weights_bytes(self) -> Value[Any]:
-        return self.server.model.weights_bytes if self.server.model else self.need("model")
-
     def weights_bytes_per_device(self) -> Value[Any]:
         return weights_per_device(
             *(self.need(name) for name in ("weights_bytes", "tensor_parallel", "pipeline_parallel"))

@@ -286,11 +286,6 @@ class VllmSizing(Sizing):
     def least_pool_bytes(self) -> Value[int]:
         return least_pool_bytes(self.need("layout"))
 
-    def weights_bytes(self) -> Value[Any]:
-        if "load_time_quantization" in self.server.settings:
-            return Unknown("weights", "weights are quantized while they load", "[[model]] weights")
-        return self.server.model.weights_bytes if self.server.model else self.need("model")
-
     def weights_bytes_per_device(self) -> Value[Any]:
         experts = self._expert_bytes()
         return vllm.weights_per_device(
