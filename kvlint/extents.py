@@ -57,6 +57,12 @@ def _own(parsed: Parsed) -> Iterator[tuple[int, int]]:
     elif kind in ("makefile", "justfile", "procfile"):
         read: Any = getattr(import_module("kvlint.formats.recipes"), kind)
         spans = [each.text.span for each in read(source)]
+    elif kind in ("conf", "ini"):
+        from kvlint.formats import supervisor
+
+        if supervisor.is_config(source.text):
+            sections = supervisor.parse(Text.of(source, 0, len(source.text)))
+            spans = [each.span for part in sections.values() for each in part.settings.values()]
     elif kind == "nix":
         yield from _bindings(source)
     yield from (_lines(span, span) for span in spans)

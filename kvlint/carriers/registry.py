@@ -49,9 +49,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "systemd": ("systemd",),
     "plist": ("launchd",),
     "dockerfile": ("dockerfile",),
-    "conf": ("proxies.nginx", "proxies.haproxy"),
+    "conf": ("proxies.nginx", "proxies.haproxy", "supervisor"),
     "caddy": ("proxies.caddy",),
-    "ini": ("presets",),
+    "ini": ("presets", "supervisor"),
     "procfile": ("procfile",),
     "makefile": ("procfile",),
     "justfile": ("procfile",),
@@ -61,7 +61,9 @@ MODULES: dict[str, tuple[str, ...]] = {
 OBJECTS = ("kubernetes.carrier",)
 
 # Kinds of files that start scripts.  A script's name that is as short as `run` stands in too many of them.
-STARTERS = frozenset({"systemd", "plist", "nix", "shell", "script", "dockerfile", "procfile", "makefile", "justfile"})
+STARTERS = frozenset(
+    {"systemd", "plist", "nix", "shell", "script", "dockerfile", "procfile", "makefile", "justfile", "conf", "ini"}
+)
 SHORTEST_NAME = 6
 MAX_STARTERS = 5000
 

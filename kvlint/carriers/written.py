@@ -27,6 +27,7 @@ from kvlint.tree import Map
 _SHAPES = {
     "plist": regex(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE plist[^>]*>\s*)?<plist\b"),
     "systemd": regex(r"[\s\S]*?^\[(?:Unit|Service|Container)\][ \t]*$", re.MULTILINE),
+    "conf": regex(r"(?:[\s\S]*\n)?\[program:[^\]\r\n]+\]"),
     "shell": regex(r"#!.*\b(?:ba|da|k|z)?sh\b"),
     "yaml": regex(r"[\s\S]*?^(?:apiVersion|services|models|model_list)[ \t]*:", re.MULTILINE),
 }
@@ -82,6 +83,8 @@ def document(text: Text, target: Text | None, writer: Writer) -> Iterator[Findin
         yield from _plist(text, writer)
     elif kind == "systemd":
         yield from _unit(text, path, writer)
+    elif kind == "conf":
+        yield from _supervised(text, writer)
     elif kind == "shell":
         yield from _script(text, path, writer)
     elif kind == "yaml":
@@ -120,6 +123,12 @@ def _unit(text: Text, path: str, writer: Writer) -> Iterator[Finding]:
     path = systemd.main(path)  # of a drop-in the unit that it is for
     name = systemd.unit_name(path) if path.endswith((".service", ".container")) else writer.name
     yield from systemd.unit(Unit(writer.source, tuple(sections)), systemd.About(name, writer.path, writer.files))
+
+
+def _supervised(text: Text, writer: Writer) -> Iterator[Finding]:
+    from kvlint.carriers import supervisor
+
+    yield from supervisor.programs(text, supervisor.About(writer.path, writer.unit, writer.files))
 
 
 def _script(text: Text, path: str, writer: Writer) -> Iterator[Finding]:

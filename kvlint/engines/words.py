@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kvlint.engines.base import World
 
 _VARIABLE = regex(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-+?=][^{}]*)?\}|\$[A-Z_][A-Z0-9_]*\b")
-EXPAND_NOTHING = ("llama-swap", "compose", "dockerfile")
+EXPAND_NOTHING = ("llama-swap", "compose", "dockerfile", "supervisor")
 NO_SHELL = (*EXPAND_NOTHING, "systemd", "launchd", "nix", "kubernetes")
 PATHS = frozenset(
     {"-m", "--model", "--model-path", "--mmproj", "--draft-model", "--adapter-path", "--models-preset", "serve"}

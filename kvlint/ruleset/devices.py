@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 VISIBLE = ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 # Carriers whose servers run on the host that the file is for; elsewhere a scheduler chooses.
-HOSTS = ("compose", "llama-swap", "systemd", "launchd", "nix", "shell")
+HOSTS = ("compose", "llama-swap", "systemd", "supervisor", "launchd", "nix", "shell")
 _DOCKER = regex(r"\"?device=([0-9,]+)\"?|nvidia\.com/gpu=([0-9]+)")
 
 
