@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from kvlint.carriers.base import nearest_paths
 from kvlint.facts import Fact, Value, quantity
 from kvlint.records import dataclass, field
+from kvlint.source import Span
 from kvlint.subjects import Admission, Endpoint, Process, Promise, Server, ServerGroup
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]", "host.docker.internal"})
@@ -75,8 +76,7 @@ def _reach(
         return
     if not isinstance(target, Endpoint):
         return
-    candidates = _asked([group for group in groups if answers(group, target, front.unit)], target)
-    proxies = [each for each in admissions if each is not front and listens(each, target, front.unit)]
+    candidates, proxies = _inside(front, target, groups, admissions)
     supposed = not candidates and not proxies
     if supposed:
         candidates, proxies = _elsewhere(front, target, groups, admissions)
@@ -89,6 +89,54 @@ def _reach(
     for proxy in proxies:
         for link in _reach(proxy, groups, admissions, chain, (*seen, front)):
             yield Link((front, *link.hops), link.group, supposed or link.supposed)
+
+
+def _inside(
+    front: Admission, target: Endpoint, groups: list[ServerGroup], admissions: list[Admission]
+) -> tuple[list[ServerGroup], list[Admission]]:
+    """What an address names in the unit that it leads to; of equal names those of the front's own build, then the nearest."""
+    for unit in units_of(target, front.unit):
+        candidates = _asked([group for group in groups if answers(group, target, unit)], target)
+        proxies = [each for each in admissions if each is not front and listens(each, target, unit)]
+        if candidates or proxies:
+            break
+    else:
+        return [], []
+    if len(candidates) + len(proxies) < 2 or not front.unit.startswith(CLUSTER):
+        return candidates, proxies
+    builds = {id(each): each.first.site.data.get("build", "") for each in candidates}
+    builds |= {id(each): each.build for each in proxies}
+    if front.build in builds.values():
+        near = {key for key, build in builds.items() if build == front.build}
+        candidates = [each for each in candidates if id(each) in near]
+        proxies = [each for each in proxies if id(each) in near]
+    places = {id(each): _stands(builds[id(each)], each.first.site.place) for each in candidates}
+    places |= {id(each): _stands(builds[id(each)], each.place) for each in proxies}
+    close = nearest_paths(_stands(front.build, front.place), places.values())
+    return (
+        [each for each in candidates if places[id(each)] in close],
+        [each for each in proxies if places[id(each)] in close],
+    )
+
+
+def _stands(build: str, place: Span) -> str:
+    return f"{build}/{place.path.rpartition('/')[2]}" if build else place.path
+
+
+# The units of Kubernetes: namespaces, with an empty name where it is the one that the objects are applied with.
+CLUSTER = "namespace "
+
+
+def units_of(target: Endpoint, unit: str) -> tuple[str, ...]:
+    """The units in which a name is looked up, in their order: a Service may be called with its namespace."""
+    if not unit.startswith(CLUSTER) or target.host is None or target.host in LOCAL_HOSTS:
+        return (unit,)
+    _, *more = target.host.rstrip(".").split(".")
+    if len(more) > 1 and more[1] != "svc":
+        return ()  # the name of another machine
+    named = f"{CLUSTER}{more[0]}" if more else unit
+    written = {f"{CLUSTER}default": CLUSTER, CLUSTER: f"{CLUSTER}default"}
+    return tuple(dict.fromkeys((named, written.get(named, CLUSTER) if more else written.get(named, named))))
 
 
 # Units whose processes are on one machine: what a scheduler places has no port there.
@@ -166,21 +214,31 @@ def answers(group: ServerGroup, target: Endpoint, unit: str) -> bool:
     site = server.site
     if site.unit != unit or target.host is None:
         return False
-    host = target.host.partition(".")[0]
+    if target.pod is not None:
+        return site.name.partition("/")[0] == target.pod and target.port in known_ports(server, services=False)
     if target.host in LOCAL_HOSTS:
         return target.port is not None and target.port in local_ports(server)
-    if host not in site.hosts:
+    if not _called(target.host, unit, site.hosts):
         return False
-    return target.port is None or not (ports := known_ports(server)) or target.port in ports
+    ports = known_ports(server)
+    listed = site.data.get("called", {}).get(target.host.partition(".")[0])
+    if listed is not None and target.port not in (None, *(each.value for each in listed)):
+        return False
+    return target.port is None or not ports or target.port in ports
+
+
+def _called(host: str, unit: str, hosts: Iterable[str]) -> bool:
+    """Whether a host is one of those names; a cluster's and a host's may have a domain behind it."""
+    return host in hosts or (not unit.startswith("compose ") and host.partition(".")[0] in hosts)
 
 
 def listens(proxy: Admission, target: Endpoint, unit: str) -> bool:
     """Whether an admission system is what an address names, and holds the model that is asked for."""
-    if proxy.unit != unit or target.host is None:
+    if proxy.unit != unit or target.host is None or target.pod is not None:
         return False
     port = proxy.settings.get("port")
     hosts = proxy.settings.get("hosts")
-    named = isinstance(hosts, Fact) and target.host.partition(".")[0] in hosts.value
+    named = isinstance(hosts, Fact) and _called(target.host, unit, hosts.value)
     local = target.host in LOCAL_HOSTS and isinstance(port, Fact) and port.value == target.port
     if not (named or local):
         return False
@@ -189,13 +247,12 @@ def listens(proxy: Admission, target: Endpoint, unit: str) -> bool:
     return not target.names or any(name in (proxy.name, *proxy.names) for name in target.names)
 
 
-def known_ports(server: Server) -> set[int]:
+def known_ports(server: Server, *, services: bool = True) -> set[int]:
     ports = {fact.value for fact in server.site.ports.values()} | set(server.site.published)
     listening = server.settings.get("port")
     if isinstance(listening, Fact):
         ports.add(listening.value)
-    services = server.site.data.get("service_ports")
-    return ports | set(services or ())
+    return ports | set(server.site.data.get("service_ports") or ()) if services else ports
 
 
 def local_ports(server: Server) -> set[int]:

@@ -194,12 +194,13 @@ class ServerGroup:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An address that a front sends requests to."""
+    """An address that a front sends requests to.  `pod`: the workload in whose pods the front is its own host."""
 
     host: str | None
     port: int | None
     span: Span
     names: tuple[str, ...] = ()
+    pod: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +219,7 @@ class Admission:
 
     `limit`: requests in flight (None: this system has no such limit here).  `per`: what it counts by (model, key, pod, …).
     `excess`: what a caller gets beyond it (wait, reject).  `target`: the process it starts itself, or the address it calls.
+    `build`: the directory of the kustomization that rendered it, where that is another one.
     """
 
     id: str
@@ -233,3 +235,4 @@ class Admission:
     promises: tuple[Promise, ...] = ()
     settings: Mapping[str, Value[Any]] = field(default_factory=dict)
     servers: tuple[str, ...] = ()
+    build: str = ""

@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from kvlint.carriers import nodes
 from kvlint.carriers.base import Finding, Item
-from kvlint.carriers.kubernetes.cluster import Cluster, same_space, unit
+from kvlint.carriers.kubernetes.cluster import Cluster, namespace, same_space, unit
 from kvlint.facts import Value
 from kvlint.formats import yaml
 from kvlint.formats.shell.text import NOWHERE, Slicer
 from kvlint.patterns import regex
-from kvlint.records import dataclass, field
+from kvlint.records import dataclass, field, replace
 from kvlint.source import HOLE, Source, Span, Text
 from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 
@@ -63,8 +64,8 @@ class _Inner:
     def opaque(self, node: Opaque) -> Opaque:
         return Opaque(self.span(node.span), node.reason, node.supply)
 
-    def open(self, nodes: tuple[Opaque, ...]) -> tuple[Opaque, ...]:
-        return tuple(self.opaque(node) for node in nodes)
+    def open(self, unseen: tuple[Opaque, ...]) -> tuple[Opaque, ...]:
+        return tuple(self.opaque(node) for node in unseen)
 
     def span(self, span: Span) -> Span:
         """From the first character to the last, as they stand in the outer file."""
@@ -99,6 +100,7 @@ class Around:
     """Where an embedded file is served from: its deployment unit, the names and ports of what mounts it.
 
     `copies`: processes that read it, each for itself.  `contained`: in a network of its own.  `env`: its variables.
+    `pod`: the workload in whose pods it is served.
     """
 
     path: str
@@ -108,16 +110,41 @@ class Around:
     copies: Value[int] | None = None
     contained: bool = False
     env: Mapping[str, Text] = field(default_factory=dict)
+    pod: str | None = None
 
 
 def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
     """The configuration files in a ConfigMap."""
+    assert isinstance(item.node, Map)
+    yield from files(item.node.map("data"), item, cluster)
+
+
+def generated(cluster: Cluster) -> Iterator[Finding]:
+    """The configuration files of the ConfigMaps that a kustomization makes, in the namespace of what mounts them."""
+    for name, data in cluster.generated.items():
+        if not any(isinstance(entry.value, Scalar) and _is_file(entry.key.value, entry.value) for entry in data):
+            continue
+        near = next(
+            (each for each in cluster.items if isinstance(each.node, Map) and _mentions(each.node, name, 0)), None
+        )
+        near = near or next(iter(cluster.items), None)
+        if near is not None:
+            space = nodes.key(namespace(near), data.span) if namespace(near) else None
+            about = nodes.mapping(data.span, {"name": nodes.key(name, data.span), "namespace": space})
+            made = nodes.mapping(data.span, {"metadata": about, "data": data})
+            yield from files(data, replace(near, node=made), cluster)
+
+
+def _is_file(key: str, value: Scalar) -> bool:
+    return bool(_PROXY.search(key) or _FILE.search(value.value))
+
+
+def files(data: Map | None, item: Item, cluster: Cluster) -> Iterator[Finding]:
+    """What the files among the texts of a ConfigMap say."""
     from kvlint.carriers.proxies.upstreams import embedded
 
-    node = item.node
-    assert isinstance(node, Map)
     around = None
-    for entry in node.map("data") or ():
+    for entry in data or ():
         if not isinstance(entry.value, Scalar):
             continue
         if _PROXY.search(entry.key.value):
@@ -164,25 +191,46 @@ def _around(item: Item, cluster: Cluster) -> Around:
         for host, port in _addresses(other, cluster):
             hosts.append(host)
             ports += [port] if port else []
-    number = _copies(mounting[0]) if len(mounting) == 1 else None
-    return Around(
-        item.path, unit(item), tuple(dict.fromkeys(hosts)), tuple(dict.fromkeys(ports)), number, contained=True
-    )
+    around = Around(item.path, unit(item), tuple(dict.fromkeys(hosts)), tuple(dict.fromkeys(ports)), contained=True)
+    return _in_pod(around, mounting[0], name, cluster) if len(mounting) == 1 else around
 
 
-def _copies(item: Item) -> Value[int] | None:
-    """Processes of the workload that mounts a ConfigMap, over all its replicas; None where it does not say."""
+def _in_pod(around: Around, item: Item, name: str, cluster: Cluster) -> Around:
+    """The surroundings in the one workload that mounts a ConfigMap: its processes over all replicas, their variables."""
     from kvlint.carriers.kubernetes.carrier import pods_of
-    from kvlint.carriers.kubernetes.pods import arguments
+    from kvlint.carriers.kubernetes.pods import arguments, environment
     from kvlint.carriers.proxies.served import together, worker_count
 
     pods = list(pods_of(item))
     if len(pods) != 1:
-        return None
+        return around
+    containers = list((pods[0].spec.list("containers") or List((), pods[0].place)).maps())
     words: list[Text] = []
-    for container in (pods[0].spec.list("containers") or List((), pods[0].place)).maps():
+    for container in containers:
         words += (word for key in ("command", "args") for word in arguments(container.get(key), {})[0])
-    return together(worker_count(words), pods[0].replicas)
+    reading = _reading(pods[0].spec, name, containers)
+    return replace(
+        around,
+        copies=together(worker_count(words), pods[0].replicas),
+        env=environment(reading[0], item, cluster)[0] if len(reading) == 1 else {},
+        pod=pods[0].workload,
+    )
+
+
+def _reading(spec: Map, name: str, containers: list[Map]) -> list[Map]:
+    """The containers of a pod that mount a volume of the ConfigMap."""
+    volumes = {
+        volume.string("name")
+        for volume in (spec.list("volumes") or List((), spec.span)).maps()
+        if _mentions(volume, name, 1)
+    }
+    return [
+        container
+        for container in containers
+        if any(
+            each.string("name") in volumes for each in (container.list("volumeMounts") or List((), spec.span)).maps()
+        )
+    ]
 
 
 def _mentions(node: Node, name: str, depth: int) -> bool:

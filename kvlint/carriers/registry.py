@@ -20,6 +20,7 @@ from kvlint.carriers.base import (
 from kvlint.command import CommandLine
 from kvlint.diagnostics import Unchecked
 from kvlint.facts import Fact, Written
+from kvlint.links import CLUSTER
 from kvlint.parsing import kind_of
 from kvlint.project import Project
 from kvlint.records import dataclass, field
@@ -93,6 +94,7 @@ def find(project: Project) -> Findings:
     found.problems += project.unreadable
     for module, items in claimed.items():
         _collect(found, names, module, items, project)
+    _serve_once(found)
     _start_once(found)
     _route(found, names, project)
     for path in project.seeds:
@@ -185,6 +187,23 @@ def _route(found: Findings, names: Names, project: Project) -> None:
 
 def _lists_models(line: CommandLine) -> bool:
     return PRESETS_VARIABLE in line.env or any(word.value == PRESETS_FLAG for word in line.args)
+
+
+def _serve_once(found: Findings) -> None:
+    """A file that a kustomization puts into a ConfigMap is served in its cluster, and on no host besides."""
+    own = {each.site.place: name for name, each in found.processes if each.site.unit.startswith("host ")}
+    inside = {each.site.place for _, each in found.processes if each.site.unit.startswith(CLUSTER)}
+    kept: list[tuple[str, Process]] = []
+    for name, each in found.processes:
+        if each.site.place not in inside or not each.site.unit.startswith("host "):
+            kept.append((own.pop(each.site.place, name) if each.site.unit.startswith(CLUSTER) else name, each))
+    found.processes = kept
+    places = {(each.system, each.place) for each in found.admissions if each.unit.startswith(CLUSTER)}
+    found.admissions = [
+        each
+        for each in found.admissions
+        if (each.system, each.place) not in places or not each.unit.startswith("host ")
+    ]
 
 
 def _start_once(found: Findings) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kvlint.carriers.wrappers.programs import Container
 from kvlint.facts import Fact, Value, Written
-from kvlint.links import LOCAL_HOSTS, Link
+from kvlint.links import CLUSTER, LOCAL_HOSTS, Link, units_of
 from kvlint.records import dataclass
 from kvlint.ruleset import views
 from kvlint.ruleset.judge import Subject
@@ -133,6 +133,8 @@ def _called(front: Admission, groups: list[ServerGroup]) -> Pair | None:
     """The port behind the name of a compose service: others of its network call what the process listens on."""
     target = front.target
     assert isinstance(target, Endpoint)
+    if front.unit.startswith(CLUSTER):
+        return _of_service(front, target, groups)
     if not front.unit.startswith("compose ") or target.host in LOCAL_HOSTS or target.port is None:
         return None
     found = [each for each in groups if each.first.site.unit == front.unit and target.host in each.first.site.hosts]
@@ -141,6 +143,23 @@ def _called(front: Admission, groups: list[ServerGroup]) -> Pair | None:
     port = _agreed(found[0], "port")
     first = (f"the port that {front.system} calls", Fact(target.port, Written(target.span)))
     return _ports(found[0], first, port) if isinstance(port, Fact) else None
+
+
+def _of_service(front: Admission, target: Endpoint, groups: list[ServerGroup]) -> Pair | None:
+    """A Service answers on its own ports alone, whatever its pods listen on."""
+    if target.host is None or target.host in LOCAL_HOSTS or target.port is None:
+        return None
+    host, units = target.host.partition(".")[0], units_of(target, front.unit)[:1]
+    found = [
+        each for each in groups if each.first.site.unit in units and host in each.first.site.data.get("called", ())
+    ]
+    if len(found) != 1 or found[0].first.site.data.get("build", "") != front.build:
+        return None
+    ports: tuple[Fact[int], ...] = found[0].first.site.data["called"][host]
+    if not ports or target.port in {each.value for each in ports}:
+        return None
+    first = (f"the port that {front.system} calls", Fact(target.port, Written(target.span)))
+    return Pair("port", found[0], first, (f"the port of the Service {host}", ports[0]), False)
 
 
 def _asked(link: Link) -> Pair | None:

@@ -123,16 +123,25 @@ def _builds(items: list[Item], project: Project) -> tuple[list[Cluster], dict[tu
 def _cluster(cluster: Cluster) -> Iterator[Finding]:
     started: list[Process] = []
     scalers: list[Admission] = []
-    for item in tuple(cluster.items):
-        for each in read_object(item, cluster):
+    for item in (*cluster.items, None):
+        for each in read_object(item, cluster) if item is not None else _generated(cluster):
             if isinstance(each, Process):
                 started.append(each)
-            elif isinstance(each, Admission) and each.system in ("keda", "hpa"):
-                scalers.append(each)
+            elif isinstance(each, Admission):
+                each.build = cluster.overlay
+                scalers += [each] if each.system in ("keda", "hpa") else []
             yield each
     for scaler in scalers:
         scaler.target = _scaled(scaler, started)
     yield from _service_links(started, cluster)
+
+
+def _generated(cluster: Cluster) -> Iterator[Finding]:
+    if not cluster.generated:
+        return
+    from kvlint.carriers import embedded
+
+    yield from embedded.generated(cluster)
 
 
 def _scaled(scaler: Admission, started: list[Process]) -> Process | None:

@@ -22,7 +22,7 @@ from kvlint.formats.shell import split
 from kvlint.records import replace
 from kvlint.source import Span, Text
 from kvlint.subjects import Problem, Process
-from kvlint.tree import List, Map, Opaque, Scalar, walk
+from kvlint.tree import List, Map, Node, Opaque, Scalar, walk
 
 CONFIG = "LLMInferenceServiceConfig"
 CONTAINER = "main"
@@ -152,12 +152,23 @@ def _model(address: Scalar | None, span: Span) -> Text:
 def _router(spec: Map | None) -> dict[str, Value[int]]:
     """The block size by which the service's own scheduler counts cached prefixes."""
     scheduler = spec.map("router", "scheduler") if spec is not None else None
-    for node in walk(scheduler) if scheduler is not None else ():
+    for node in _with_texts(scheduler) if scheduler is not None else ():
         size = node.get("tokenProcessorConfig", "blockSize") if isinstance(node, Map) else None
         found = count_of(size, "blockSize", "a literal blockSize")
         if found is not None:
             return {"router_block_size": found}
     return {}
+
+
+def _with_texts(scheduler: Map) -> Iterator[Node]:
+    """The nodes of a scheduler, and of the configuration that one of its arguments is."""
+    from kvlint.carriers.embedded import documents
+
+    for node in walk(scheduler):
+        yield node
+        if isinstance(node, Scalar) and "tokenProcessorConfig" in node.value:
+            for document in documents(node.text):
+                yield from walk(document)
 
 
 def _replicas(section: Map) -> Value[int] | None:

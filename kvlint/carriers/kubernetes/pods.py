@@ -289,11 +289,14 @@ def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
     place = container.scalar("name")
     ports = ports_of(container)
     services = [] if pod.hosts is not None else cluster.services(pod.labels, pod.item)
-    hosts = tuple(name for each in services if (name := each.string("metadata", "name")))
+    hosts = tuple(each.string("metadata", "name") or "" for each in services)
     data: dict[str, Any] = {
         "service_links": pod.spec.string("enableServiceLinks") != "false",
         "services": hosts,
         "service_ports": tuple(number for each in services for number in _service_ports(each, ports)),
+        "called": {
+            name: found for each, name in zip(services, hosts, strict=True) if (found := _listed(each)) is not None
+        },
         "mig": _mig(limits, requests),
         "spread": bool(services) and not _kept_together(services, pod, cluster),
         "mounted": lambda path: mounted(pod, path, cluster),
@@ -301,6 +304,7 @@ def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
     }
     if cluster.overlay:
         data["identity"] = f"{pod.item.path}@{cluster.overlay}"
+        data["build"] = cluster.overlay
     if pod.size is not None:
         data["group_size"] = pod.size
     gpus = gpus_of(limits, requests)
@@ -349,6 +353,17 @@ def _service_ports(service: Map, ports: Mapping[str, Fact[int]]) -> Iterator[int
         target = port.string("targetPort") or number
         if number is not None and number.isdigit() and (not ports or target in numbers or target in ports):
             yield int(number)
+
+
+def _listed(service: Map) -> tuple[Fact[int], ...] | None:
+    """The ports of a Service, and no others behind its name; None where the name leads to the pods themselves."""
+    ports = service.list("spec", "ports")
+    if ports is None or ports.open or service.string("spec", "clusterIP") == "None":
+        return None
+    texts_ = [each.text("port") for each in ports.maps()]
+    if len(texts_) != len(ports.items) or not all(text is not None and text.value.isdigit() for text in texts_):
+        return None
+    return tuple(Fact(int(text.value), Written(text.span, text.via)) for text in texts_ if text is not None)
 
 
 def count_of(node: Node | None, missing: str, supply: str) -> Value[int] | None:

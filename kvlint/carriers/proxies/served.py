@@ -14,6 +14,7 @@ from kvlint.carriers.embedded import Around
 from kvlint.facts import Fact, Unknown, Value, Written, quantity
 from kvlint.patterns import regex
 from kvlint.project import Project
+from kvlint.records import replace
 from kvlint.source import Text
 from kvlint.subjects import Endpoint
 from kvlint.tree import List, Map, Node, Scalar
@@ -56,7 +57,7 @@ def _merged(files: list[Around]) -> Around:
 def reached(target: Endpoint | None, around: Around) -> Endpoint | None:
     """An address as the proxy's own process sees it: in a container, its own host is the container."""
     if target is not None and around.contained and target.host in OWN_HOSTS:
-        return None
+        return replace(target, pod=around.pod) if around.pod is not None else None
     return target
 
 
