@@ -87,12 +87,27 @@ def _subject(facts: dict[str, Any], groups: list[ServerGroup], coefficient: Any)
 def _uses(groups: Iterable[ServerGroup]) -> Iterator[Use]:
     for group in groups:
         server, site = group.first, group.first.site
-        if server.engine != "vllm" or site.carrier not in HOSTS:
+        claims: tuple[str, ...] = site.data.get("claims", ())
+        if server.engine != "vllm" or not (site.carrier in HOSTS or site.resident_with):
+            continue
+        if claims:
+            yield from _claimed(group, claims)
             continue
         # scripts beside each other are alternatives as often as not
         host = f"script {site.place.path}" if site.carrier == "shell" else site.unit
+        if site.carrier not in HOSTS:
+            host = site.resident_with or host  # the containers of one pod share its node
         for device in _used(group, _visible(group)):
             yield Use(group, host, device)
+
+
+def _claimed(group: ServerGroup, claims: tuple[str, ...]) -> Iterator[Use]:
+    """The devices of one claim, or of several where the parallelism needs one of each."""
+    needed = group.first.settings.get("devices_needed")
+    if len(claims) > 1 and not (isinstance(needed, Fact) and needed.value == len(claims)):
+        return
+    for claim in claims:
+        yield Use(group, claim, f"(claim {claim.rpartition(' ')[2]})")
 
 
 def _visible(group: ServerGroup) -> tuple[str, ...]:

@@ -302,6 +302,10 @@ def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
         "mounted": lambda path: mounted(pod, path, cluster),
         **pod.data,
     }
+    claimed = _claims(pod, container)
+    together = claimed[0] if claimed else f"pod {pod.item.path}#{pod.workload}"
+    if claimed:
+        data["claims"] = claimed
     if cluster.overlay:
         data["identity"] = f"{pod.item.path}@{cluster.overlay}"
         data["build"] = cluster.overlay
@@ -326,8 +330,32 @@ def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
         memory_limit=quantity_of(limits.get("memory") if limits else None),
         shared_memory=_shared_memory(pod.spec, container),
         host_ipc=pod.spec.string("hostIPC") == "true",
+        resident_with=together if _stays(pod, container) else None,
         data=data,
     )
+
+
+def _claims(pod: Pod, container: Map) -> tuple[str, ...]:
+    """Devices that the container claims by name: of a ResourceClaim of the namespace, or of one that its pod alone is made.
+
+    A request within a claim is a device of its own.
+    """
+    made = {each.string("name"): each for each in (pod.spec.list("resourceClaims") or List((), pod.place)).maps()}
+    found = []
+    for each in (container.list("resources", "claims") or List((), container.span)).maps():
+        name = each.string("name")
+        if name is None or name not in made:
+            continue
+        shared, request = made[name].string("resourceClaimName"), each.string("request")
+        owner = f"{pod.unit or unit(pod.item)} {shared}" if shared else f"{pod.item.path}#{pod.workload} {name}"
+        found.append(f"{owner}/{request}" if request else owner)
+    return tuple(found)
+
+
+def _stays(pod: Pod, container: Map) -> bool:
+    """Whether the container runs as long as its pod does: an init container ends, and zero replicas are none."""
+    first = any(each is container for each in (pod.spec.list("initContainers") or List((), pod.place)).maps())
+    return not first and not (isinstance(pod.replicas, Fact) and pod.replicas.value == 0)
 
 
 def _kept_together(services: list[Map], pod: Pod, cluster: Cluster) -> bool:
