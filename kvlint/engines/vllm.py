@@ -12,7 +12,7 @@ from kvlint.engines.base import Program, Settings, World, grouped, read_once, re
 from kvlint.engines.fields import Fields, environment, exact, gibibytes
 from kvlint.engines.versions import parse
 from kvlint.engines.vllm_environment import unread
-from kvlint.facts import Assumed, Default, Fact, Unknown, Value, Written, nominal, quantity
+from kvlint.facts import Assumed, Default, Fact, Quantity, Unknown, Value, Written, nominal, quantity
 from kvlint.models.lookup import Model, written_id
 from kvlint.sizing.server import Sizing
 from kvlint.source import Text
@@ -21,6 +21,7 @@ from kvlint.subjects import Problem
 SERVE, API_SERVER = "vllm serve", "python -m vllm.entrypoints.openai.api_server"
 # vllm==0.11.0:docker/Dockerfile:542 and vllm==0.12.0:docker/Dockerfile:543
 SERVE_ENTRYPOINT_SINCE = "0.12.0"
+ANY_LENGTH: Fact[int] = Fact(1 << 40, Assumed("longer than any batch"))
 ROPE_FLAGS = ("rope_scaling", "rope_theta")
 POOLING = {
     "task": ("embed", "embedding", "classify", "score", "reward"),
@@ -337,8 +338,8 @@ def _batch(fields: Fields, values: Mapping[str, Value[Any] | None]) -> dict[str,
     if tokens is None or width is None:
         inputs = _batch_inputs(fields, values, tokens, width)
         missing = fields.unseen("max_num_seqs") if fields.open else None
-        tokens = tokens if tokens is not None else missing or default_tokens(**inputs)
-        width = width if width is not None else missing or default_width(**inputs)
+        tokens = tokens if tokens is not None else missing or _default(default_tokens, inputs)
+        width = width if width is not None else missing or _default(default_width, inputs)
     ranks = values["data_parallel"]
     single = isinstance(ranks, Fact) and ranks.value == 1
     return {
@@ -349,14 +350,21 @@ def _batch(fields: Fields, values: Mapping[str, Value[Any] | None]) -> dict[str,
     }
 
 
+def _default(default: Quantity[Any], inputs: Mapping[str, Value[Any]]) -> Value[Any]:
+    """A default of the batch.  The window is a cause of it only where it is so short that it changes the number."""
+    found = default(**inputs)
+    free = default(**{**inputs, "max_model_len": ANY_LENGTH})
+    same = isinstance(found, Fact) and isinstance(free, Fact) and found.value == free.value
+    return free if same else found
+
+
 def _batch_inputs(
     fields: Fields, values: Mapping[str, Value[Any] | None], tokens: Value[Any] | None, width: Value[Any] | None
 ) -> dict[str, Value[Any]]:
     window = values.get("window")
-    long_enough: Value[Any] = Fact(1 << 40, Assumed("longer than any batch"))
     inputs: dict[str, Value[Any]] = {
         "release": Fact(fields.world.release, Default("vllm", fields.world.releases, "")),
-        "max_model_len": window if isinstance(window, Fact) else long_enough,
+        "max_model_len": window if isinstance(window, Fact) else ANY_LENGTH,
     }
     memory, name = fields.world.hardware["device_memory"], fields.world.hardware.get("device_name")
     if isinstance(memory, Fact):

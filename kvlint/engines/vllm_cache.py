@@ -160,7 +160,16 @@ def cache_types(fields: Fields, model: Model | None) -> dict[str, Value[Any] | N
     if isinstance(stated, Fact) and stated.value == "auto" and model is not None and model.entry is not None:
         stated = _of_checkpoint(fields, stated, model, model.entry)
     auto = isinstance(stated, Fact) and stated.value == "auto" and isinstance(own, Fact)
-    return {"kv_cache_dtype": stated, "kv_dtype": own if auto else stated, "model_dtype": own}
+    named: Value[Any] | None = own if auto else stated
+    if auto and model is not None and _sparse(model):
+        why = "what auto turns into for sparse latent attention differs by release and backend"
+        named = Unknown("kv_dtype", why, "--kv-cache-dtype")
+    return {"kv_cache_dtype": stated, "kv_dtype": named, "model_dtype": own}
+
+
+def _sparse(model: Model) -> bool:
+    arch = model.architecture
+    return isinstance(arch, Fact) and any(part.indexer_dim is not None for part in arch.value.distinct(Latent))
 
 
 def _of_checkpoint(fields: Fields, auto: Fact[Any], model: Model, entry: Entry) -> Value[Any]:

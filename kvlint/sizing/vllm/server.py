@@ -10,10 +10,10 @@ from kvlint.models.architecture import Architecture, Attention, Compressed, Stat
 from kvlint.records import fields
 from kvlint.sizing import kv_types
 from kvlint.sizing.budget import usable_of_device
-from kvlint.sizing.kv import element_bytes, growing_elements
 from kvlint.sizing.server import Sizing, present
 from kvlint.sizing.vllm import sizes as vllm
 from kvlint.sizing.vllm.sizes import Layout, Refusal, Settings
+from kvlint.sizing.vllm.specs import growing_bytes
 
 # Our setting → the field of `Settings` that it fills, where the two names differ.
 FIELDS = {
@@ -90,12 +90,14 @@ def state_blocks(layout: Layout, pool_bytes: int) -> int | None:
 @quantity(
     "kv_bytes_per_token",
     unit="B",
-    formula="Σ growing layers of elements × bytes of one element",
-    source="kv-formulas 1, 3",
+    formula="Σ growing layers of bytes of one token, one copy",
+    source="vllm.md 3: the page of each kind of layer",
 )
-def kv_bytes_per_token(architecture: Architecture, element_bytes: Fraction) -> int:
-    total = sum((growing_elements(layer) for layer in architecture.layers), Fraction(0)) * element_bytes
-    return -(-total.numerator // total.denominator)
+def kv_bytes_per_token(
+    architecture: Architecture, release: str, kv_cache_dtype: str, model_dtype: str | None = None
+) -> int | Unknown:
+    settings = Settings(release, 1, 1, kv_cache_dtype=kv_cache_dtype, model_dtype=model_dtype)
+    return growing_bytes(architecture, settings)
 
 
 @quantity(
@@ -271,8 +273,10 @@ class VllmSizing(Sizing):
         return Fact(2048, Assumed("no layer of this model depends on the batch"))
 
     def kv_bytes_per_token(self) -> Value[int]:
-        dtype = self.need("kv_element")
-        return kv_bytes_per_token(self.server.architecture, dtype)
+        server = self.server
+        own = server.settings.get("model_dtype")
+        typed = {"model_dtype": own} if own is not None else {}
+        return kv_bytes_per_token(server.architecture, server.settings["release"], self.need("kv_cache_dtype"), **typed)
 
     def kv_bytes_per_token_per_device(self) -> Value[int]:
         return per_device(self.need("layout"))
@@ -362,18 +366,3 @@ class VllmSizing(Sizing):
         if isinstance(arch, Fact) and not arch.value.hybrid:
             return None
         return state_blocks(self.need("layout"), self.need("pool_bytes"))
-
-    def kv_element(self) -> Value[Fraction]:
-        """Bytes of one element of the cache, `auto` resolved."""
-        dtype = self.need("kv_cache_dtype")
-        if isinstance(dtype, Unknown):
-            return dtype
-        if dtype.value == "auto":
-            own = self.server.settings.get("model_dtype")
-            own = own if own is not None else (self.server.model.dtype if self.server.model else self.need("model"))
-            if isinstance(own, Unknown):
-                return own
-            size = element_bytes(own.value)
-            return size if isinstance(size, Unknown) else Fact(size, own.origin)
-        size = element_bytes(dtype.value)
-        return size if isinstance(size, Unknown) else Fact(size, dtype.origin)

@@ -95,6 +95,24 @@ def token_bytes(part: Part, arch: Architecture, settings: Settings, rules: Rules
     return unknown_layout(f"vLLM's layout of {type(part).__name__.lower()} layers was not worked out")
 
 
+def growing_bytes(arch: Architecture, settings: Settings) -> int | Unknown:
+    """Bytes that one more token adds in one copy of the model, in this release's layout: no window, no state, no draft."""
+    whole, found = replace(settings, tensor_parallel=1), set()
+    for rules in rules_of(settings.release):
+        total = 0
+        for _, part in _parts(arch.layers):
+            if isinstance(part, State) or (isinstance(part, Attention) and (part.window or part.chunk)):
+                continue
+            cost = token_bytes(part, arch, whole, rules)
+            if not isinstance(cost, tuple):
+                return cost
+            total += sum(cost)
+        found.add(total)
+    if len(found) > 1:
+        return unknown_layout("the releases on either side differ", "engine.version", "an exact engine version")
+    return found.pop()
+
+
 def _attention_bytes(
     part: Attention, arch: Architecture, settings: Settings, rules: Rules
 ) -> tuple[int, ...] | Unknown:
