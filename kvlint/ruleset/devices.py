@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from kvlint.facts import Assumed, Fact, Unknown, Value, Written, low, quantity
+from kvlint.facts import Assumed, Fact, Unknown, Value, Written, low, nominal, quantity
 from kvlint.links import local_ports
 from kvlint.patterns import regex
 from kvlint.records import dataclass
+from kvlint.residence import largest
 from kvlint.ruleset import views
 from kvlint.ruleset.judge import Subject
 from kvlint.source import Text
@@ -128,7 +129,7 @@ def _visible(group: ServerGroup) -> tuple[str, ...]:
         return tuple(each for match in found for each in (match[1] or match[2]).split(","))
     if named:
         return tuple(part.strip() for part in named[0].value.split(",") if part.strip().isdigit())
-    return ("0", "1", "2", "3", "4", "5", "6", "7") if site.carrier == "llama-swap" and site.resident_with else ()
+    return ("0", "1", "2", "3", "4", "5", "6", "7") if "residence" in site.data else ()
 
 
 def _picked(own: tuple[str, ...], named: list[Text]) -> tuple[str, ...]:
@@ -163,10 +164,26 @@ def _together(evaluation: Evaluation, groups: list[ServerGroup]) -> list[ServerG
     """The largest set whose members something starts and keeps at the same time."""
     sets: dict[str, list[ServerGroup]] = {}
     for group in groups:
-        resident = group.first.site.resident_with
-        if resident is not None and not _optional(evaluation, group):
-            sets.setdefault(resident, []).append(group)
-    return max(sets.values(), key=len, default=[])
+        site = group.first.site
+        if "residence" in site.data:
+            sets.setdefault(f"{site.carrier} {site.place.path}", []).append(group)
+        elif site.resident_with is not None and not _optional(evaluation, group):
+            sets.setdefault(site.resident_with, []).append(group)
+    return max((_loaded(each) for each in sets.values()), key=len, default=[])
+
+
+def _loaded(groups: list[ServerGroup], weights: Mapping[str, int] | None = None) -> list[ServerGroup]:
+    """Those of one file's servers that may be loaded at once: of all such sets the one of the greatest weight, or share."""
+    if "residence" not in groups[0].first.site.data:
+        return groups
+    if weights is None:
+        weights = {group.id: 1 + _millionths(group) for group in groups}
+    entries: dict[str, int] = {}
+    for group in groups:
+        entry = group.first.site.data["residence"][1]
+        entries[entry] = entries.get(entry, 0) + weights[group.id]
+    chosen = largest(groups[0].first.site.data["residence"][0], lambda name: entries.get(name, 0))
+    return [group for group in groups if group.first.site.data["residence"][1] in chosen]
 
 
 def _optional(evaluation: Evaluation, group: ServerGroup) -> bool:
@@ -185,16 +202,32 @@ def _apart(groups: list[ServerGroup]) -> list[ServerGroup]:
     kept: list[ServerGroup] = []
     seen: set[tuple[str, str]] = set()
     ports: set[int] = set()
-    for group in groups:
+    for group in _each_file(groups):
         site = group.first.site
         key = (site.carrier, site.place.path)
         listening = _host_ports(group.first)
-        if (site.exclusive and key in seen) or ports & listening:
+        alone = site.exclusive and "residence" not in site.data
+        if (alone and key in seen) or ports & listening:
             continue
-        seen |= {key} if site.exclusive else set()
+        seen |= {key} if alone else set()
         ports |= listening
         kept.append(group)
     return kept
+
+
+def _millionths(group: ServerGroup) -> int:
+    share = _share(group)
+    return int(share.value * 10**6) if isinstance(share, Fact) else 0
+
+
+def _each_file(groups: Iterable[ServerGroup]) -> Iterator[ServerGroup]:
+    """The servers, of a program that loads and unloads them only those that may be loaded at once."""
+    by_file: dict[tuple[str, str], list[ServerGroup]] = {}
+    for group in groups:
+        site = group.first.site
+        by_file.setdefault((site.carrier, site.place.path if "residence" in site.data else group.id), []).append(group)
+    for each in by_file.values():
+        yield from _loaded(each)
 
 
 def _host_ports(server: Server) -> set[int]:
@@ -251,16 +284,22 @@ def _by_ceiling(groups: Iterable[ServerGroup]) -> Iterator[list[ServerGroup]]:
 def _ceiling(groups: list[ServerGroup]) -> Iterator[tuple[str, Any]]:
     """The ceiling, and the budgets under it: of servers that run one at a time the largest."""
     yield "ceiling_bytes", groups[0].first.hardware["ceiling"]
-    largest: dict[Any, Fact[int]] = {}
+    budgets = {group.id: budget for group in groups if (budget := _budget(group)) is not None}
+    weights = {name: int(nominal(budget.value)) for name, budget in budgets.items()}
+    by_file: dict[Any, list[ServerGroup]] = {}
     for group in groups:
-        site, budget = group.first.site, _budget(group)
-        if budget is None:
-            continue
-        key = (site.carrier, site.place.path) if site.exclusive else group.id
-        if key not in largest or largest[key].value < budget.value:
-            largest[key] = budget
-    if largest:
-        yield "demand_bytes", demand(**{f"budget_{number}": each for number, each in enumerate(largest.values(), 1)})
+        site = group.first.site
+        if group.id in budgets:
+            shared = site.exclusive or "residence" in site.data
+            by_file.setdefault((site.carrier, site.place.path) if shared else group.id, []).append(group)
+    counted: list[Fact[int]] = []
+    for same in by_file.values():
+        loaded = _loaded(same, weights)
+        if "residence" not in same[0].first.site.data:
+            loaded = [max(same, key=lambda group: weights[group.id])]
+        counted += [budgets[group.id] for group in loaded]
+    if counted:
+        yield "demand_bytes", demand(**{f"budget_{number}": each for number, each in enumerate(counted, 1)})
     yield from _duplicates(_apart(groups)).items()
 
 

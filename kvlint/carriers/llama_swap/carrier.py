@@ -13,6 +13,7 @@ from kvlint.admission import system
 from kvlint.carriers.base import Finding, Item, is_number, nearest
 from kvlint.carriers.embedded import Around
 from kvlint.carriers.launch import Launch, launches, no_scripts
+from kvlint.carriers.llama_swap.residence import residence
 from kvlint.carriers.llama_swap.schema import refusals, without_port
 from kvlint.carriers.proxies import served
 from kvlint.carriers.scripts import Files
@@ -22,6 +23,7 @@ from kvlint.formats import shell
 from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass, field, replace
+from kvlint.residence import Residence
 from kvlint.source import Text
 from kvlint.subjects import Admission, Problem, Process, Promise, Site
 from kvlint.tree import Map, Node, Opaque, Scalar
@@ -121,6 +123,7 @@ class _Config:
     apart: bool = False
     numbered: bool = True  # whether the ports of its models can be counted here
     groups: dict[str, tuple[str, bool]] = field(default_factory=dict)  # model: (group, swaps)
+    residence: Residence | None = None
 
 
 def config(root: Map, around: Around, files: Files | None = None, shared: Map | None = None) -> Iterator[Finding]:
@@ -137,6 +140,7 @@ def config(root: Map, around: Around, files: Files | None = None, shared: Map | 
     about.apart = shared is None and _fragment(root, around.path)
     about.numbered = shared is None
     about.groups = dict(_groups(shared or root))
+    about.residence = residence(shared or root, tuple(entry.key.value for entry in root.map("models") or ()))
     yield from _whole(root)
     port = system("llama-swap")["start_port"]
     start = root.string("startPort")
@@ -236,6 +240,7 @@ def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iter
         place=key.span,
         resident_with=None if swaps or not group else f"{about.path}#{group}",
         exclusive=swaps,
+        data={"residence": (about.residence, key.value)} if about.residence is not None else {},
     )
     names = (key.value, *(item.value for item in node.list("aliases") or () if isinstance(item, Scalar)))
     process = None
