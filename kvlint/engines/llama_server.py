@@ -162,15 +162,16 @@ def _model(said: Said) -> tuple[Text | None, Model | None]:
 def find_model(world: World, text: Text) -> Model:
     """The model by its name as written, its file, its stem, or the repository that its path or address names."""
     found = world.model(text)
-    if not text.known or _known(found):
+    if not text.known or isinstance(found.architecture, Fact):
         return found
     for name in _candidates(text.value):
         other = world.model(Text.at(name, text.span))
         if _known(other):
+            stated = found.weights_bytes  # by `[[model]]`, which may say no more than this of a name
             return Model(
                 text.value,
                 other.architecture,
-                other.weights_bytes,
+                stated if isinstance(stated, Fact) else other.weights_bytes,
                 other.dtype,
                 other.entry,
                 other.config,

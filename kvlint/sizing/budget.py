@@ -63,6 +63,11 @@ def warm_slots(prompt_cache_capacity_bytes: int, slot_bytes: int) -> Fraction:
     return Fraction(max(0, prompt_cache_capacity_bytes), slot_bytes)
 
 
+@quantity("machine_bytes", unit="B", formula="devices × device memory + memory of the container", source="arithmetic")
+def machine_bytes(device_bytes: int, devices: int, host_bytes: int) -> int:
+    return device_bytes * devices + host_bytes
+
+
 @quantity(
     "host_memory_bytes",
     unit="B",

@@ -85,3 +85,31 @@ def test_a_start_at_the_window_is_not_reached(start: int, found: list[str]) -> N
     report = check_files({"a.sh": f"{line} --quantized-kv-start {start}\n"})
     rules = ("quantized-kv-sliding-window", "quantized-kv-never-starts")
     assert [each.rule for each in report.findings if each.rule in rules] == found
+
+
+SGLANG = """\
+apiVersion: v1
+kind: Pod
+metadata: {{name: a}}
+spec:
+  nodeSelector: {selector}
+  containers:
+    - name: engine
+      image: lmsysorg/sglang:v0.5.23
+      args: [python3, -m, sglang.launch_server, --model-path, deepseek-ai/DeepSeek-V3.2, --tp, "8"]
+      resources: {{limits: {{nvidia.com/gpu: 8}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("selector", "each"),
+    [
+        ("{nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3}", 576 * 2 + 132),  # sglang-pool.md 2.1: 16 bits on sm 90
+        ("{nvidia.com/gpu.product: NVIDIA-B200}", 576 + 132),  # fp8 for the backend of sm 100
+        ("{}", None),
+    ],
+)
+def test_the_device_decides_the_type_of_a_sparse_cache(selector: str, each: int | None) -> None:
+    (group,) = evaluate(memory_project({"a.yaml": SGLANG.format(selector=selector)})).groups
+    got: Any = group.first.get("kv_bytes_per_token")
+    assert (None if isinstance(got, Unknown) else got.value) == (each and 61 * each)

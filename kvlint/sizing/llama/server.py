@@ -122,6 +122,9 @@ def _cell(cache: Cache) -> int:
     return cache.bytes // (cache.cells * cache.streams)
 
 
+PLAIN = ("f16", "bf16", "f32")
+
+
 class LlamaSizing(Sizing):
     """llama-server: all that its slots can use is allocated when it starts."""
 
@@ -190,3 +193,36 @@ class LlamaSizing(Sizing):
 
     def unified_memory(self) -> Value[bool] | None:
         return self.server.hardware.get("unified")
+
+    def drafting(self) -> Value[Any] | None:
+        """What asks for drafts."""
+        settings = self.server.settings
+        types = settings.get("spec_types")
+        heads = isinstance(types, Fact) and any("mtp" in each for each in types.value)
+        return types if heads else settings.get("draft_model")
+
+    def wide_draft_type(self) -> Value[str] | None:
+        """The type of the drafts' cache where the model's own is quantized and it is not; drafts inherit nothing."""
+        settings = self.server.settings
+        own = [settings.get(f"cache_type_{part}") for part in "kv"]
+        drafts = self.get("drafting")
+        if drafts is None or not all(isinstance(each, Fact) and each.value not in PLAIN for each in own):
+            return None
+        for part in "kv":
+            found = settings.get(f"draft_type_{part}", Fact("f16", Assumed("not inherited from the model's own")))
+            if isinstance(found, Unknown) or isinstance(drafts, Unknown):
+                return found if isinstance(found, Unknown) else drafts
+            if found.value in PLAIN:
+                return Fact(found.value, found.origin)
+        return None
+
+    def machine_bytes(self) -> Value[Any] | None:
+        """All memory that weights may lie in, of devices and host; None where not all of it is stated."""
+        hardware, limit = self.server.hardware, self.server.process.site.memory_limit
+        memory, unified, ceiling = hardware["device_memory"], hardware.get("unified"), hardware.get("ceiling")
+        if ceiling is not None or not isinstance(memory, Fact):
+            return ceiling
+        if isinstance(unified, Fact) and unified.value:
+            return memory
+        count = hardware.get("devices", Fact(1, Assumed("one device, as nothing says how many")))
+        return budget.machine_bytes(memory, count, limit) if isinstance(limit, Fact) else None

@@ -120,9 +120,9 @@ def running_requests(settings: Settings) -> int | None:
     return constant("draft_requests") if drafted else settings.max_running_requests
 
 
-def standing_alone(model: Model, settings: Settings, rules: Rules) -> Arguments | Outcome:
-    """The arguments of one large Hopper that holds the whole model, for what does not depend on a device."""
-    device = Device(143771, 90, 0, 0)
+def standing_alone(model: Model, settings: Settings, rules: Rules, capability: int = 90) -> Arguments | Outcome:
+    """The arguments of one large device, a Hopper if nothing else is said, that holds the whole model."""
+    device = Device(143771, capability, 0, 0)
     kv_dtype = cache_type(model, settings, rules, device)
     if not isinstance(kv_dtype, str):
         return kv_dtype

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any, TypeVar, Union
 
@@ -92,7 +93,7 @@ def start(
         arguments=same(resolved, NO_DEVICE),
         price=same([sglang.cells(arch, settings, device) for device in running], NO_DEVICE),
         state=same([sglang.state_bytes_per_slot(arch, settings, device) for device in running], NO_DEVICE),
-        alone=sglang.agreed(settings, lambda each: on_one(arch, settings, each)),  # type: ignore[arg-type]
+        alone=_alone(arch, settings, {device.capability for device in running or devices}),
         pools=NO_MEMORY,
         settings=settings,
     )
@@ -110,6 +111,13 @@ def start(
         replace(devices[0], free_before=end(before.bytes), free_after=end(after.bytes)) for end in (low, nominal, high)
     ]
     return with_pools(found, [sglang.pool(arch, settings, device) for device in ends])
+
+
+def _alone(arch: Architecture, settings: Settings, capabilities: set[int]) -> Known[tuple[Cells, int]]:
+    """The sizes of one copy.  The type of a sparse cache is the one thing of them that depends on the device."""
+    each = partial(on_one, arch, settings)
+    found = [sglang.agreed(settings, partial(each, capability=capability)) for capability in sorted(capabilities)]
+    return same(found, NO_DEVICE)  # type: ignore[no-any-return]
 
 
 def candidates(total_mib: int | None, capability: int | None) -> list[Device]:
@@ -155,13 +163,13 @@ def of_bytes(arch: Architecture, settings: Settings, device: Device, rules: Rule
     return Pool(tokens, requests, full, sliding, None, slots)
 
 
-def on_one(arch: Architecture, settings: Settings, rules: Rules) -> Union[tuple[Cells, int], Outcome]:
+def on_one(arch: Architecture, settings: Settings, rules: Rules, capability: int) -> Union[tuple[Cells, int], Outcome]:
     """Bytes of a token and of a state where one device holds the whole model."""
     plain = replace(settings, tp_size=1, dp_size=1, pp_size=1, enable_dp_attention=False, speculative_algorithm=None)
     model = read_model(arch, plain, rules)
     if not isinstance(model, Model):
         return model
-    arguments = standing_alone(model, plain, rules)
+    arguments = standing_alone(model, plain, rules, capability)
     if not isinstance(arguments, Arguments):
         return arguments
     price, state = cells_of(arguments, plain, rules), state_bytes(arguments, plain, rules)

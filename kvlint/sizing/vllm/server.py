@@ -232,6 +232,10 @@ class VllmSizing(Sizing):
         """Tokens of an attention block, as the engine sets it."""
         return effective_block_size(self.need("layout"))
 
+    def drafting(self) -> Value[Any] | None:
+        """What asks for drafts."""
+        return self.server.settings.get("draft_tokens")
+
     def least_pool_without_draft(self) -> Value[int] | None:
         """The smallest pool without the layers that a draft or prediction head adds; None where there are none."""
         draft = self.server.settings.get("draft")
