@@ -65,6 +65,7 @@ SEEDS = (
         b"maxconn ",
         b"unhealthy_request_count",
         b"inflightreq",
+        b"circuit_breakers",
     ),
     *(
         b"kvlint:",

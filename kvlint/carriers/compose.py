@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kvlint.carriers.arguments import declared, told
 from kvlint.carriers.base import COMPOSE_FILE, Finding, Item, directory
+from kvlint.carriers.host import narrowed
 from kvlint.carriers.launch import Launch, launches
 from kvlint.carriers.scripts import Files
 from kvlint.command import Opening
@@ -29,6 +31,9 @@ _BASE = regex(
     r"^[._]|(?:^|[-_.])(?:base|common|defaults?|template)(?:[-_.]|$)"
 )  # names of services that only lend their keys
 _PORT = regex(r"(?:(?P<ip>[^:]*|\[[^\]]*\]):)?(?P<host>\d+):(?P<container>\d+)(?:/\w+)?")
+# What `docker compose` reads beside the file that it finds: docs.docker.com/reference/cli/docker/compose (options, -f).
+_FOUND = regex(r"(?:docker-)?compose\.ya?ml", re.IGNORECASE)
+_OVERRIDES = tuple(f"{name}.override.{end}" for name in ("compose", "docker-compose") for end in ("yml", "yaml"))
 MAX_EXTENDS = 8
 
 
@@ -48,18 +53,99 @@ class Compose:
         )
 
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
+        claimed = {item.path for item in items}
         for item in items:
-            if isinstance(item.node, Map):
-                file = _File(item, project, _dotenv(directory(item.path), project))
-                services = item.node.map("services") or Map((), item.span)
-                extended = {name for entry in services if (name := _extended(entry.value)) is not None}
-                for entry in services:
-                    base = entry.key.value in extended and _BASE.search(entry.key.value)
-                    if isinstance(entry.value, Map) and not base:
-                        yield from _service(file, entry.key, entry.value)
+            found = [each for each in _overridden(item, project) if each.path not in claimed]
+            for each in (*found, item):
+                if isinstance(each.node, Map):
+                    yield from _file(each, project)
 
 
 CARRIER = Compose()
+
+
+def _file(item: Item, project: Project) -> Iterator[Finding]:
+    """The services of a file, each with what an override beside it says of it."""
+    file = opened(item, project)
+    services = _services(item)
+    over = [opened(each, project) for each in _beside(item, project, _OVERRIDES) if _FOUND.fullmatch(_name(item))]
+    under = {entry.key.value for each in _overridden(item, project) for entry in _services(each)}
+    extended = {name for entry in services if (name := _extended(entry.value)) is not None}
+    for entry in services:
+        base = entry.key.value in extended and _BASE.search(entry.key.value)
+        if isinstance(entry.value, Map) and not base and entry.key.value not in under:
+            others = [(each, node) for each in over if (node := _services(each.item).map(entry.key.value)) is not None]
+            yield from _service(file, entry.key, entry.value, others)
+
+
+def _services(item: Item) -> Map:
+    return (item.node.map("services") if isinstance(item.node, Map) else None) or Map((), item.span)
+
+
+def _name(item: Item) -> str:
+    return item.path.rpartition("/")[2]
+
+
+def _beside(item: Item, project: Project, names: tuple[str, ...]) -> list[Item]:
+    """The first file of those names in an item's directory."""
+    base = directory(item.path)
+    paths = [f"{base}/{name}" if base else name for name in names]
+    found = next((path for path in paths if path in project.all_paths), None)
+    return [each for each in project.items(found) if isinstance(each.node, Map)] if found is not None else []
+
+
+def _overridden(item: Item, project: Project) -> list[Item]:
+    """The file that an override is read on top of."""
+    if _name(item) not in _OVERRIDES:
+        return []
+    return _beside(
+        item, project, tuple(f"{name}.{end}" for name in ("compose", "docker-compose") for end in ("yaml", "yml"))
+    )
+
+
+def unit(path: str, project: Project) -> str:
+    """The compose project that a file is of: that of its directory, or of the file that includes it."""
+    return f"compose {_including(path, project)}"
+
+
+def _including(path: str, project: Project) -> str:
+    for _ in range(MAX_EXTENDS):
+        outer = _includers(project).get(path)
+        if outer is None or outer == path:
+            break
+        path = outer
+    return directory(path)
+
+
+def _includers(project: Project) -> dict[str, str]:
+    """Each file that the one compose file which it stands for includes."""
+    found: dict[str, set[str]] = {}
+    for path in project.search("include:"):
+        if not COMPOSE_FILE.fullmatch(path.rpartition("/")[2]):
+            continue
+        for item in project.items(path):
+            listed = item.node.list("include") if isinstance(item.node, Map) else None
+            for name in _included(listed) if listed is not None else ():
+                inner = posixpath.normpath(posixpath.join(directory(path), name))
+                found.setdefault(inner, set()).add(path)
+    return {inner: next(iter(outer)) for inner, outer in found.items() if len(outer) == 1}
+
+
+def _included(listed: List) -> Iterator[str]:
+    for each in listed:
+        if isinstance(each, Map):
+            several = each.list("path")
+            yield from (part.value for part in several or () if isinstance(part, Scalar))
+            each = each.get("path") or each
+        if isinstance(each, Scalar) and each.text.known:
+            yield each.value
+
+
+def opened(item: Item, project: Project) -> _File:
+    """A file with the variables that compose fills in: those of its directory, and of the project that includes it."""
+    base, outer = directory(item.path), _including(item.path, project)
+    env = _dotenv(base, project)
+    return _File(item, project, {**env, **_dotenv(outer, project)} if outer != base else env, f"compose {outer}")
 
 
 def _extended(service: Node) -> str | None:
@@ -74,6 +160,7 @@ class _File:
     item: Item
     project: Project
     env: Mapping[str, Text]
+    unit: str
     assumed: list[Assumption] = field(default_factory=list)
 
     def text(self, text: Text) -> Text:
@@ -107,9 +194,9 @@ def env_file(path: str, project: Project) -> dict[str, Text] | None:
     return {each.name.value: each.value for each in env.parse(source).assignments}
 
 
-def _service(file: _File, key: Scalar, node: Map) -> Iterator[Finding]:
+def _service(file: _File, key: Scalar, node: Map, others: list[tuple[_File, Map]]) -> Iterator[Finding]:
     file.assumed = []
-    layers = list(_layers(file, node))
+    layers = [*(layer for over, each in others for layer in _layers(over, each)), *_layers(file, node)]
     image = file.scalar(_first(layers, "image"))
     env, env_open = _environment(file, layers)
     entrypoint, command = _first(layers, "entrypoint"), _first(layers, "command")
@@ -137,7 +224,7 @@ def _service(file: _File, key: Scalar, node: Map) -> Iterator[Finding]:
     if lines and build is not None:
         site = replace(site, ports=build.image.ports, data={"built": (build.path, build.target)})
     for line in lines or told(launches(launch)):
-        yield Process(site, line)
+        yield Process(narrowed(site, line, own=True), line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +333,7 @@ def _words(file: _File, node: Node | None) -> tuple[list[Text], list[Opening]]:
 
 def environment(item: Item, service: Map, project: Project) -> dict[str, Text]:
     """The variables of one service."""
-    file = _File(item, project, _dotenv(directory(item.path), project))
+    file = opened(item, project)
     return _environment(file, list(_layers(file, service)))[0]
 
 
@@ -296,17 +383,17 @@ def _outside(name: str, span: Span) -> Text:
 
 
 def _site(file: _File, key: Scalar, layers: list[Map]) -> Site:
-    base = directory(file.item.path)
     count, ids = _devices(file, layers)
     container = file.scalar(_first(layers, "container_name"))
     aliases = [item.value for layer in layers for item in _aliases(layer)]
     return Site(
         carrier="compose",
-        unit=f"compose {base}",
+        unit=file.unit,
         name=key.value,
         place=key.span,
         hosts=(key.value, *((container.value,) if container is not None else ()), *aliases),
         published=dict(_published(file, layers)),
+        replicas=_replicas(file, layers),
         gpus=count,
         device_ids=ids,
         memory_limit=_size(
@@ -316,6 +403,16 @@ def _site(file: _File, key: Scalar, layers: list[Map]) -> Site:
         host_ipc=(text := file.scalar(_first(layers, "ipc"))) is not None and text.value in ("host", "shareable"),
         resident_with=None if _first(layers, "profiles") is not None else f"compose {file.item.path}",
     )
+
+
+def _replicas(file: _File, layers: list[Map]) -> Value[int] | None:
+    """Containers of a service, between which compose's own name service shares requests out."""
+    text = file.scalar(_deep(layers, "deploy", "replicas") or _first(layers, "scale"))
+    if text is None:
+        return None
+    if text.known and text.value.isdigit():
+        return Fact(int(text.value), file.written(text))
+    return Unknown("replicas", "the number of replicas is filled in elsewhere", "literal replicas")
 
 
 def _deep(layers: list[Map], *path: str) -> Node | None:
@@ -330,8 +427,8 @@ def _aliases(layer: Map) -> Iterator[Scalar]:
 
 def _published(file: _File, layers: list[Map]) -> Iterator[tuple[int, Fact[int]]]:
     """Host port: container port."""
-    node = _first(layers, "ports")
-    for item in node if isinstance(node, List) else ():
+    listed = (layer.list("ports") for layer in reversed(layers))
+    for item in (each for ports in listed if ports is not None for each in ports):
         if isinstance(item, Scalar):
             text = file.text(item.text)
             match = _PORT.fullmatch(text.value)

@@ -22,7 +22,10 @@ from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 MAX_CHARACTERS = 1 << 20
 MAX_NODES = 20_000
 _PROXY = regex(r"\.conf$|\.cfg$|^[Cc]addyfile")
-_FILE = regex(r"^\s*[\"']?(?:models|model_list|applications|llm_configs|endpoints|provider)[\"']?\s*:", re.MULTILINE)
+_FILE = regex(
+    r"^\s*[\"']?(?:models|model_list|applications|llm_configs|endpoints|provider|static_resources)[\"']?\s*:",
+    re.MULTILINE,
+)
 
 
 def documents(text: Text) -> list[Node]:
@@ -160,7 +163,7 @@ def read(node: Node, around: Around) -> Iterator[Finding]:
     """What an embedded file says, by the first reader that knows its shape."""
     from kvlint.carriers import ray
     from kvlint.carriers.llama_swap import carrier as llama_swap
-    from kvlint.carriers.proxies import clients, litellm
+    from kvlint.carriers.proxies import clients, envoy, litellm
 
     if not isinstance(node, Map):
         return
@@ -168,6 +171,8 @@ def read(node: Node, around: Around) -> Iterator[Finding]:
         yield from llama_swap.config(node, around)
     elif litellm.is_config(node):
         yield from litellm.config(node, around)
+    elif envoy.is_config(node):
+        yield from envoy.config(node, around)
     elif ray.is_config(node):
         yield from ray.config(node, around.path, around.unit)
     else:

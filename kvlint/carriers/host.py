@@ -42,9 +42,18 @@ def contained(site: Site, line: CommandLine) -> Site:
     )
 
 
-def _visible(line: CommandLine) -> tuple[Value[int] | None, tuple[Text, ...]]:
+def narrowed(site: Site, line: CommandLine, *, own: bool) -> Site:
+    """Of a container's devices those that its process may see; `own`: where all were given, they are the host's ids."""
+    count, ids = _visible(line, _VISIBLE[:-1])
+    if count is None or (isinstance(site.gpus, Fact) and isinstance(count, Fact) and site.gpus.value <= count.value):
+        return site
+    known = site.device_ids or isinstance(site.gpus, Fact) or not own
+    return replace(site, gpus=count, device_ids=site.device_ids if known else ids)
+
+
+def _visible(line: CommandLine, names: tuple[str, ...] = _VISIBLE) -> tuple[Value[int] | None, tuple[Text, ...]]:
     """Devices that the environment leaves visible; a list of none of ours says nothing."""
-    for name in _VISIBLE:
+    for name in names:
         text = line.env.get(name)
         if text is not None and text.known and _DEVICES.fullmatch(text.value):
             return _listed(text)

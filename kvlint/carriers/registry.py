@@ -39,6 +39,7 @@ _TREES = (
     "workflows",
     "proxies.clients",
     "proxies.traefik",
+    "proxies.envoy",
 )
 MODULES: dict[str, tuple[str, ...]] = {
     "yaml": _TREES,

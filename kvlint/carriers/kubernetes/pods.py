@@ -7,6 +7,7 @@ from typing import Any
 
 from kvlint.carriers.arguments import declared, started, told
 from kvlint.carriers.base import Item
+from kvlint.carriers.host import narrowed
 from kvlint.carriers.kubernetes.cluster import Cluster, texts, unit
 from kvlint.carriers.launch import SCRIPT_ENDINGS, Launch, Scripts, launches
 from kvlint.command import Opening
@@ -124,7 +125,7 @@ def of_container(pod: Pod, container: Map, cluster: Cluster) -> Iterator[Process
     )
     site = site_of(pod, container, cluster)
     for line in told(launches(launch)):
-        yield Process(site, line)
+        yield Process(narrowed(site, line, own=False) if site.gpus is not None else site, line)
 
 
 def _scripts(pod: Pod, cluster: Cluster) -> Scripts:

@@ -132,7 +132,7 @@ def _service(path: str, project: Project, item: Item, key: Scalar, node: Map) ->
     replicas = _count(node.get("deploy", "replicas"))
     return Around(
         path,
-        f"compose {directory(item.path)}",
+        compose.unit(item.path, project),
         (key.value, *((container,) if container else ()), *aliases),
         tuple(_ports(node.list("ports"))),
         together(worker_count(list(_words(node.get("command")))), replicas),
