@@ -183,13 +183,17 @@ class Project:
         for document in parsed.documents:
             if document.problem is None:
                 continue
-            text = document.span.text
-            self.refuse(path, document.problem.message, document.problem.span.line)
-            if path in self.given or COMMAND.search(BLANKED.sub(" ", text)):
-                data = {"reason": document.problem.message}
-                template = "the document is a template, and what it becomes is not known"
-                doubt = template if _CONTROLS.search(text) else None
-                self.unreadable.append(Problem("unreadable-config", _line(document.problem.span), data, doubt=doubt))
+            text, problem = document.span.text, document.problem
+            template = "the document is a template, and what it becomes is not known"
+            found = self.cannot_read(text, problem.span, problem.message, template if _CONTROLS.search(text) else None)
+            self.unreadable += [found] if found is not None else []
+
+    def cannot_read(self, text: str, at: Span, reason: str, doubt: str | None) -> Problem | None:
+        """Note what is not understood; a problem where it starts something, or the file is a PATH."""
+        self.refuse(at.path, reason, at.line)
+        if at.path not in self.given and not COMMAND.search(BLANKED.sub(" ", text)):
+            return None
+        return Problem("unreadable-config", _line(at), {"reason": reason}, doubt=doubt)
 
     def items(self, path: str) -> list[Item]:
         """A file's documents as carriers see them; a file that is no tree is one item without a node."""

@@ -48,6 +48,7 @@ def settings(world: World) -> Settings:
     values |= wanted | started
     values |= {
         "batch_width": one,
+        "interrupted_beyond": _interrupted(world, given, one),
         "window_kind": Fact("refuse", Default(NAME, world.releases, "what is beyond n_ctx")),
         "kv_dtype": wanted["cache_type_k"],
         "port": _number(world, given, "port", PORT, problems),
@@ -113,6 +114,16 @@ def _flash(world: World, given: dict[str, Text]) -> Value[str]:
     if not text.known:
         return Unknown("arguments.flash_attn", text.holes[0].reason, "write --flash_attn")
     return Fact("on" if text.value.lower() in TRUE else "off", Written(text.span, text.via))
+
+
+def _interrupted(world: World, given: dict[str, Text], one: Fact[int]) -> Value[int] | None:
+    """`interrupt_requests`, on by default: a new request ends the one that is answered.  llama_cpp/server/settings.py"""
+    text = given.get("interrupt_requests")
+    if text is None:
+        return _absent(world, "interrupt_requests") or one
+    if not text.known:
+        return Unknown("arguments.interrupt_requests", text.holes[0].reason, "write --interrupt_requests")
+    return one if text.value.lower() in TRUE else None
 
 
 def _prompt_cache(world: World, given: dict[str, Text], problems: list[Problem]) -> dict[str, Value[Any] | None]:

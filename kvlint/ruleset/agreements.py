@@ -87,12 +87,15 @@ def _place(fact: Fact[Any]) -> Span | None:
 
 def _upstream(front: Admission, group: ServerGroup) -> Pair | None:
     """The literal port to which a proxy sends what is meant for the process that it starts."""
-    called = front.settings.get("upstream_port")
+    container = group.first.process.line.container
+    apart = isinstance(container, Container) and not (
+        container.network is not None and container.network.value == "host"
+    )
+    called = front.settings.get("upstream_port") or (front.settings.get("assigned_port") if apart else None)
     if not isinstance(called, Fact):
         return None
-    container = group.first.process.line.container
     first = (f"the port of `proxy` in {front.system}", called)
-    if isinstance(container, Container) and not (container.network is not None and container.network.value == "host"):
+    if isinstance(container, Container) and apart:
         return _through_container(group, first, container)
     port = _agreed(group, "port")
     return _ports(group, first, port) if isinstance(port, Fact) else None

@@ -205,9 +205,12 @@ def _unread_keys(node: Map, known: list[str], where: str) -> Iterator[Problem]:
             continue
         near = get_close_matches(key, known, n=1, cutoff=0.75)
         data = {"engine": "llama-swap", "flag": key, "expected": where, "suggestion": near[0] if near else None}
-        yield Problem("admission-ineffective", entry.key.span, data)
+        default = str(system("llama-swap")["default_limit"])
+        same = isinstance(entry.value, Scalar) and entry.value.value == default
+        yield Problem("admission-ineffective", entry.key.span, data, doubt=_SAME if same else None)
 
 
+_SAME = "the default is the same number"
 _COUNTED = "llama-swap counts the models of all its files"
 _ESCAPED = "`$${` is how a template keeps a dollar sign, so that something fills this file in first"
 
@@ -320,13 +323,14 @@ def _upstream(about: _Config, node: Map, macros: Mapping[str, Text]) -> dict[str
     """The literal port on this machine to which requests are sent."""
     proxy = node.get("proxy")
     if not isinstance(proxy, Scalar) or not proxy.text.value:
-        return {}
+        port = macros["PORT"]
+        return {"assigned_port": Fact(int(port.value), Default("llama-swap", (), "startPort"))} if port.known else {}
     address, _ = expand(proxy.text, macros, "")
     match = _LOCAL.fullmatch(address.value) if address.known else None
     if match is None:
         return {}
-    port = address.slice(*match.span(1))
-    return {"upstream_port": Fact(int(port.value), Written(port.span, port.via))}
+    called = address.slice(*match.span(1))
+    return {"upstream_port": Fact(int(called.value), Written(called.span, called.via))}
 
 
 def _lifetime(root: Map, node: Map) -> dict[str, Value[Any]]:

@@ -6,14 +6,16 @@ not loaded, and none of its models is served.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kvlint.admission import system
 from kvlint.patterns import regex
 from kvlint.source import Span
 from kvlint.subjects import Problem
-from kvlint.tree import List, Map, Node, Scalar
+from kvlint.tree import Entry, List, Map, Node, Scalar
 
+_MACRO_NAME = regex(r"[A-Za-z0-9_-]+")
 _NUMBER = regex(r"[-+.\d][\d_.eExXoObBa-fA-F+-]*")
 
 
@@ -26,9 +28,44 @@ def refusals(root: Map) -> Iterator[Problem]:
             yield from _typed(entry.value, about["model_types"])
     yield from _aliases(root)
     yield from _groups(root)
-    for entry in root.map("macros") or ():
-        if entry.key.value in about["reserved_macros"]:
-            yield _refused(entry.key.span, f"`{entry.key.value}` is a macro of its own and cannot be defined")
+    yield from _values(root)
+    sections = [root.map("macros")]
+    sections += [entry.value.map("macros") for entry in root.map("models") or () if isinstance(entry.value, Map)]
+    for section in sections:
+        for entry in section or ():
+            yield from _macro(entry, about)
+
+
+def _macro(entry: Entry, about: Mapping[str, Any]) -> Iterator[Problem]:
+    name = entry.key.value
+    if name in about["reserved_macros"]:
+        yield _refused(entry.key.span, f"`{name}` is a macro of its own and cannot be defined")
+    elif entry.key.text.known and (len(name) >= about["macro_length"] or not _MACRO_NAME.fullmatch(name)):
+        yield _refused(entry.key.span, f"`{name}` is no name of a macro")
+    elif isinstance(entry.value, (List, Map)):
+        yield _refused(entry.key.span, f"the macro `{name}` is {_type(entry.value)}, and must be one value")
+
+
+def _values(root: Map) -> Iterator[Problem]:
+    """Values that are of the right type and refused all the same."""
+    for key, least in system("llama-swap")["least"].items():
+        node = root.get(key)
+        if isinstance(node, Scalar) and node.tag == "int" and node.text.known and _below(node.value, least):
+            yield _refused(node.span, f"`{key}` must be at least {least}")
+    output = root.scalar("logToStdout")
+    allowed = system("llama-swap")["log_outputs"]
+    if output is not None and output.text.known and "${" not in output.value and output.value not in ("", *allowed):
+        yield _refused(output.span, f"`logToStdout` is one of {', '.join(allowed)}")
+    for each in root.list("apiKeys") or ():
+        if isinstance(each, Scalar) and each.text.known and (not each.value or " " in each.value):
+            yield _refused(each.span, "a key of `apiKeys` is empty, or has a space in it")
+
+
+def _below(text: str, least: int) -> bool:
+    try:
+        return int(text.replace("_", ""), 0) < least
+    except ValueError:
+        return False
 
 
 def _refused(span: Span, why: str, related: tuple[tuple[str, Span, str], ...] = ()) -> Problem:
@@ -73,6 +110,12 @@ def _aliases(root: Map) -> Iterator[Problem]:
 def _groups(root: Map) -> Iterator[Problem]:
     """A model in two groups; groups in both of the places that hold them."""
     old, new = root.entry("groups"), root.map("routing", "router", "settings", "groups")
+    matrix = root.entry("matrix")
+    if matrix is not None and isinstance(matrix.value, Map):
+        if old is not None and isinstance(old.value, Map):
+            yield _refused(matrix.key.span, "`groups` and `matrix` cannot both be used")
+        elif root.map("routing", "router", "settings") is not None:
+            yield _refused(matrix.key.span, "`matrix` and `routing.router` cannot both be used")
     if old is not None and isinstance(old.value, Map) and new is not None:
         yield _refused(old.key.span, "`groups` and `routing.router` cannot both be used")
     seen: dict[str, Scalar] = {}

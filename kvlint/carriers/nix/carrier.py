@@ -21,6 +21,7 @@ from kvlint.carriers.written import claimed, document, is_object
 from kvlint.formats import nix, shell
 from kvlint.formats.nix import Attribute, ShellText
 from kvlint.formats.nix.modules import Steps
+from kvlint.patterns import regex
 from kvlint.project import COMMAND, Project
 from kvlint.source import Span
 from kvlint.subjects import Admission, Process
@@ -54,6 +55,9 @@ _PROSE = frozenset({"description", "Description", "longDescription", "comment", 
 _GENERIC = frozenset(
     {"cmd", "command", "script", "exec", "args", "text", "ExecStart", "initExtra", "shellAliases", "body"}
 )
+
+
+_NOT_PLAIN = regex(r"\|>|<\||\{\{|\{%|@[A-Za-z_][A-Za-z0-9_]*@")
 
 
 class Nix:
@@ -103,6 +107,7 @@ def _new(found: Admission, left: list[Process]) -> bool:
 
 def _file(item: Item, files: Files) -> Iterator[Finding]:
     reading = nix.read(item.source, resolve=files.project.text)
+    yield from _refused(item, files.project, reading)
     file = File(item.source, files, services.by_span(reading.scripts), store(reading))
     attributes = [each for each in reading.entries() if "options" not in each.path]
     for each in attributes:
@@ -115,6 +120,18 @@ def _file(item: Item, files: Files) -> Iterator[Finding]:
     for each in attributes:
         yield from file.plainly(_plain(file, each))
     yield from claimed(file.objects, file.writer("objects"))
+
+
+def _refused(item: Item, project: Project, reading: nix.Reading) -> Iterator[Finding]:
+    """What Nix would stop at.  Pipes are an experimental feature, and a placeholder is filled in before Nix reads it."""
+    first = min(reading.problems, key=lambda each: each.span.start, default=None)
+    if first is None or item.path not in project.seeds:
+        return
+    text = item.source.text
+    doubt = "what is not plain Nix may be understood, or filled in, elsewhere" if _NOT_PLAIN.search(text) else None
+    found = project.cannot_read(text, first.span, first.message, doubt)
+    if found is not None:
+        yield found
 
 
 def _option(file: File, found: Attribute, root: Node) -> Iterator[Finding]:
