@@ -36,6 +36,7 @@ _TREES = (
     "kubernetes.helm_values",
     "ray",
     "jobs",
+    "tasks",
     "workflows",
     "proxies.clients",
     "proxies.traefik",
@@ -44,7 +45,7 @@ _TREES = (
 MODULES: dict[str, tuple[str, ...]] = {
     "yaml": _TREES,
     "json": tuple(module for module in _TREES if module != "workflows"),
-    "toml": ("proxies.traefik", "proxies.clients"),
+    "toml": ("proxies.traefik", "proxies.clients", "tasks"),
     "shell": ("shell",),
     "modelfile": ("modelfile",),
     "nix": ("nix.carrier",),
@@ -128,12 +129,18 @@ def _starters(project: Project) -> Iterator[str]:
         if "." not in name and len(name) < SHORTEST_NAME:
             continue
         for path in project.search(name):
-            parsed = None if path in seen or kind_of(path) not in STARTERS else project.parsed(path)
+            parsed = None if path in seen or not _may_start(path) else project.parsed(path)
             if parsed is not None:
                 seen.add(path)
                 yield path
                 if parsed.kind == "shell" and len(seen) < MAX_STARTERS:
                     leading.append(path)
+
+
+def _may_start(path: str) -> bool:
+    from kvlint.carriers.tasks import is_named
+
+    return kind_of(path) in STARTERS or is_named(path)
 
 
 def _building(project: Project) -> Iterator[str]:

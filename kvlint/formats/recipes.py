@@ -31,6 +31,8 @@ _JUST_TEXT = regex(
 )
 _PREFIX = regex(r"[ \t]*[@+-]*[ \t]*")
 
+MOST_EXPANDED = 1 << 18  # characters that the variables of one Makefile may put in; what would be more stays unknown
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
@@ -123,6 +125,7 @@ class _MakeVariables:
         self.values: dict[str, Text | None] = {}
         self.shared: set[str] = set()
         self.depth = 0
+        self.left = MOST_EXPANDED
 
     @property
     def exported(self) -> dict[str, Text]:
@@ -164,9 +167,11 @@ class _MakeVariables:
             return cut(match.start(), match.start() + 1)
         place = cut.span(*match.span())
         value = self.values.get(name)
-        if value is None or depth > 8:
+        if value is None or depth > 8 or self.left < 0:
             return unknown(place, f"make's {match[0]} is not known", f"the value of {name}", splice=True)
-        return reached(self.expand(value, depth + 1), place)
+        expanded = self.expand(value, depth + 1)
+        self.left -= len(expanded.value)
+        return reached(expanded, place)
 
 
 def _just_text(source: Source, start: int, end: int) -> Text | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from found import argument, env, line, only, processes
 
 
@@ -75,3 +77,12 @@ def test_a_recipe_that_runs_a_script_of_the_repository() -> None:
     files = {"Makefile": "serve:\n\t./bin/serve.sh m\n", "bin/serve.sh": '#!/bin/sh\nexec vllm serve "$1" --port 1\n'}
     name, process = only(files)
     assert (name, line(process)) == ("Makefile#serve", "vllm serve m --port 1")
+
+
+def test_variables_that_grow_without_end() -> None:
+    grown = "A0 = x\n" + "".join(f"A{number} = " + f"$(A{number - 1}) " * 20 + "\n" for number in range(1, 9))
+    start = time.process_time()
+    _, process = only({"Makefile": f"{grown}a:\n\tvllm serve m --port 1 $(A8)\n"})  # 20 ** 8 words
+    assert argument(process, "--port").value == "1"
+    assert process.line.open
+    assert time.process_time() - start < 10

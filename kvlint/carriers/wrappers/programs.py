@@ -28,6 +28,7 @@ _PINNED = regex(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*===?\s*([^
 _TOOL = regex(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?(?:(?:==|@)(.+))?", re.ASCII)
 _HATCH = regex(r"[\w.+-]+:(?=.)")
 _INSTALLERS = frozenset({"pip", "pip3"})
+_SIDE_BY_SIDE = ("concurrently", "conc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,18 @@ def nested(words: Sequence[Text], env: Mapping[str, Text] = _NO_ENV) -> Script |
     """The script of `sh -c STRING`, with `$0` and the arguments bound; None for other words."""
     shell = invocation(words)
     if shell is None or shell.string is None:
-        return None
+        beside = _side_by_side(words)
+        return commands(beside, env) if beside is not None else None
     name = shell.name if shell.name is not None else words[0]
     return commands(shell.string, env, positional=(name, *shell.arguments))
+
+
+def _side_by_side(words: Sequence[Text]) -> Text | None:
+    """`concurrently "one command" "another"`, each in a shell of its own; words without a blank are names and colours."""
+    if len(words) < 2 or program_name(words[0]) not in _SIDE_BY_SIDE:
+        return None
+    parts = [part for word in words[1:] if " " in word.value.strip() for part in (Text("("), word, Text("\n)\n"))]
+    return Text.join(parts) if parts else None
 
 
 def installs(words: Sequence[Text]) -> tuple[Pin, ...]:
