@@ -23,12 +23,27 @@ def open_window(least_useful_window: int, model_window: int) -> Range:
 
 
 def settle(server: Server, links: list[Link], coefficients: Coefficients) -> None:
-    """Write `window` into the settings of a server whose engine has none."""
+    """Write `window` into the settings of a server whose engine has none, and beside one of its own what is promised for it."""
+    answer = _longest_answer(links)
+    if answer is not None:
+        server.settings["sent_output"] = answer
     if "window" in server.settings:
+        reaching = largest_promise(link for link in links if not link.supposed)
+        if reaching is not None:
+            server.settings["promised_window"] = reaching.promise.tokens
         return
     server.settings.setdefault("window_kind", Fact("none", Assumed(f"{server.engine} has no window of its own")))
     window = server.settings["window"] = _window(server, links, coefficients)
     server.settings["window_stated"] = Fact(stated(window), window.origin) if isinstance(window, Fact) else window
+    if stated(window):
+        server.settings["promised_window"] = window
+
+
+def _longest_answer(links: list[Link]) -> Fact[int] | None:
+    """The longest answer that a front of the server asks for with its requests; what is only told to clients is not meant."""
+    hops = (hop for link in links if not link.supposed for hop in link.hops)
+    sent = [each.tokens for hop in hops for each in hop.promises if each.kind == "output" and each.enforced]
+    return max(sent, key=lambda tokens: tokens.value, default=None)
 
 
 def _window(server: Server, links: list[Link], coefficients: Coefficients) -> Value[Any]:

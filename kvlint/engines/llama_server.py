@@ -13,6 +13,8 @@ from kvlint.engines.options import options
 from kvlint.facts import Assumed, Default, Fact, Unknown, Value, Written
 from kvlint.models.architecture import Architecture
 from kvlint.models.lookup import Model, of_hub_cache, written_id
+from kvlint.patterns import regex
+from kvlint.records import replace
 from kvlint.sizing.llama.host import host_cache_bytes
 from kvlint.sizing.llama.releases import build_number, semantic_class, semantic_classes
 from kvlint.sizing.llama.settings import Plan, Refusal
@@ -46,6 +48,7 @@ NUMBERS = {
     "draft_type_k": ("spec_draft_type_k", "cache_type_k_draft"),
     "draft_type_v": ("spec_draft_type_v", "cache_type_v_draft"),
 }
+TRAINED = regex(r"(?:^|,)[A-Za-z0-9_-]+\.context_length=int:([0-9]{1,12})(?=,|$)")
 POOLING = {"embedding": (True,), "rerank": (True,), "reranking": (True,)}
 OF_DRAFTS = ("draft", "spec_types", "drafted", "draft_type_k", "draft_type_v")
 NO_MODEL = Architecture("llama", (), (), 0, 0, None, None, None)
@@ -86,6 +89,7 @@ class LlamaServer:
             return settings(world)
         said = Said(world)
         text, model = _model(said)
+        model = _overridden(said, model)
         wanted = _wanted(said)
         wanted |= _draft(said)
         values: dict[str, Value[Any] | None] = {"builds": builds(world), "model_window": positions(model), **wanted}
@@ -157,6 +161,24 @@ def _model(said: Said) -> tuple[Text | None, Model | None]:
         if text is not None:
             return text, find_model(said.world, text)
     return None, None
+
+
+def _overridden(said: Said, model: Model | None) -> Model | None:
+    """The model with the trained length that `--override-kv` puts in the place of the file's own."""
+    given = [each.value for each in said.world.reading.options if each.option.dest == "override_kv"]
+    if model is None or not given or not isinstance(model.architecture, Fact):
+        return model
+    length: int | None = model.architecture.value.positions
+    for text in given:
+        if text is None or not text.known:
+            return replace(
+                model, architecture=Unknown("model", "its metadata is overridden", "a literal --override-kv")
+            )
+        for match in TRAINED.finditer(text.value):
+            length = int(match[1])
+    return replace(
+        model, architecture=Fact(replace(model.architecture.value, positions=length), model.architecture.origin)
+    )
 
 
 def find_model(world: World, text: Text) -> Model:

@@ -77,6 +77,7 @@ class Vllm:
         values |= _parallelism(fields)
         values |= _plain(fields, model)
         values |= _window(fields, model)
+        values["chunked_prefill"] = _chunks(fields, values)
         values |= _batch(fields, values)
         values |= vllm_cache.cache_types(fields, model)
         values["overheads"] = _overheads(fields, values)
@@ -331,6 +332,27 @@ def _defaults(inputs: Mapping[str, Any], which: int) -> int | Unknown:
 )
 def over_ranks(width: int, data_parallel: int) -> int:
     return width * data_parallel
+
+
+@quantity("chunked_prefill", unit="", formula="off up to 32,768 tokens", source="vllm.md 2: as V0 starts")
+def default_chunks(release: str, max_model_len: int) -> bool | None:
+    from kvlint.sizing.vllm.sizes import chunks_by_default
+
+    return chunks_by_default(release, max_model_len)
+
+
+def _chunks(fields: Fields, values: Mapping[str, Value[Any] | None]) -> Value[Any] | None:
+    """As written where the release heeds it; of V0 also its default, where that is no matter of the model's kind."""
+    from kvlint.sizing.vllm.sizes import chunks_always
+
+    stated, window = values["chunked_prefill"], values["window"]
+    off = isinstance(stated, Fact) and stated.value is False
+    if off and "VLLM_USE_V1" not in fields.world.env and chunks_always(fields.world.release):
+        return Fact(True, Default("vllm", fields.world.releases, "--enable-chunked-prefill"))
+    if stated is not None or fields.open or not isinstance(window, Fact):
+        return stated
+    found = default_chunks(Fact(fields.world.release, Default("vllm", fields.world.releases, "")), window)
+    return found if isinstance(found, Fact) and found.value is not None else None
 
 
 def _batch(fields: Fields, values: Mapping[str, Value[Any] | None]) -> dict[str, Value[Any] | None]:

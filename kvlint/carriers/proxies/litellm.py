@@ -157,7 +157,7 @@ def _deployment(proxy: _Proxy, entry: Map) -> Admission | None:
         excess="reject",
         target=served.reached(target, proxy.around),
         names=(name.value,),
-        promises=tuple(_promises(info, keys, proxy.enforced)),
+        promises=(*_promises(info, keys, proxy.enforced), *_asked(params)),
         settings=settings,
     )
 
@@ -200,6 +200,14 @@ def _promises(info: Map | None, keys: tuple[str, str, str], enforced: bool) -> I
         total = promised_window(taken, given)
         if isinstance(total, Fact):
             yield Promise("total", total, enforced, by)
+
+
+def _asked(params: Map) -> Iterator[Promise]:
+    """The answer that is asked for with every request that does not ask for one itself."""
+    for key in ("max_tokens", "max_completion_tokens"):
+        tokens = count_of(params.get(key), key, f"a literal {key}")
+        if isinstance(tokens, Fact) and tokens.value > 0:
+            yield Promise("output", tokens, True, f"LiteLLM {key}")
 
 
 def _fallbacks(root: Map, name: str) -> dict[str, Value[Any]]:

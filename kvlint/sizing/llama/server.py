@@ -194,6 +194,11 @@ class LlamaSizing(Sizing):
     def unified_memory(self) -> Value[bool] | None:
         return self.server.hardware.get("unified")
 
+    def rotating_limit(self) -> Value[int] | None:
+        """The window of a slot that drops its oldest tokens instead of refusing."""
+        kind = self.server.settings.get("window_kind")
+        return self.need("window") if isinstance(kind, Fact) and kind.value == "rotate" else None
+
     def drafting(self) -> Value[Any] | None:
         """What asks for drafts."""
         settings = self.server.settings

@@ -49,6 +49,17 @@ def default_batch(
     return found.pop()
 
 
+def chunks_by_default(release: str, max_model_len: int) -> bool | None:
+    """False where V0 reads a prompt in one pass unless told otherwise; None where the model's kind or the release decides."""
+    one_pass = max_model_len <= constant("v0_chunked_above")
+    return False if one_pass and not any(each.batch_tiers for each in rules(release)) else None
+
+
+def chunks_always(release: str) -> bool:
+    """Whether V1 reads prompts in pieces whatever it is told."""
+    return all(each.chunks_always for each in rules(release))
+
+
 def _tier(
     each: Rules,
     max_model_len: int,

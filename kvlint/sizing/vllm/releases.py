@@ -60,6 +60,7 @@ class Rules:
     yarn_length: str
     batch_tiers: tuple[tuple[int, int, int], ...]
     small_devices: tuple[str, ...]
+    chunks_always: bool
     chunked_tokens: int
     throughput_mode: bool
 

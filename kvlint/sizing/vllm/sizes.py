@@ -22,7 +22,14 @@ from kvlint.sizing.vllm.blocks import (
     request_bytes,
     state_blocks,
 )
-from kvlint.sizing.vllm.defaults import default_batch, default_max_model_len, derived_max_model_len, gdn_prefill_backend
+from kvlint.sizing.vllm.defaults import (
+    chunks_always,
+    chunks_by_default,
+    default_batch,
+    default_max_model_len,
+    derived_max_model_len,
+    gdn_prefill_backend,
+)
 from kvlint.sizing.vllm.layout import Layout, Stage, layout, layouts
 from kvlint.sizing.vllm.memory import activation_bytes, available_kv, graphs_in_budget, weights_per_device
 from kvlint.sizing.vllm.releases import Rules, known_releases, neighbours, rules, semantic_class
@@ -41,6 +48,8 @@ __all__ = [
     "blocks",
     "blocks_by_stage",
     "cache_bytes",
+    "chunks_always",
+    "chunks_by_default",
     "default_batch",
     "default_max_model_len",
     "derived_max_model_len",

@@ -100,6 +100,9 @@ class VllmMlxSizing(Sizing):
         bounded = {"max_kv_size": limit} if limit is not None else {}
         return slot_bytes(self.need("slot_shape"), self.need("window"), **bounded)
 
+    def rotating_limit(self) -> Value[int] | None:
+        return self.server.settings.get("max_kv_size")
+
     def live_kv_bytes(self) -> Value[int]:
         return budget.live_kv_bytes(self.need("streams"), self.need("slot_bytes"))
 
