@@ -111,10 +111,20 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
         yield from _followed(launch, line, called, depth)
     elif engines.named_by(line):
         yield _of_variant(line)
+    elif _routes(line):
+        yield line
     elif deeper:
         yield from _passed_on(launch, line, depth)
     elif line.program is None:
         yield from _of_build(line, launch.engine)
+
+
+def _routes(line: CommandLine) -> bool:
+    if line.program is None or "router" not in line.program.value:
+        return False
+    from kvlint.carriers.proxies import sglang_router
+
+    return sglang_router.starts(line)
 
 
 def _of_variant(line: CommandLine) -> CommandLine:

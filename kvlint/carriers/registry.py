@@ -278,7 +278,10 @@ def _meant(own: list[Process], line: int) -> Process:
 
 
 def _add(found: Findings, names: Names, each: Finding) -> None:
-    if isinstance(each, Process):
+    if isinstance(each, Process) and (limits := _routes(each)) is not None:
+        for limit in limits:
+            _add(found, names, limit)
+    elif isinstance(each, Process):
         path = each.site.place.path
         found.recognized.add(path)
         found.processes.append((names.unique(each.site.data.get("identity", path), each.site.name), each))
@@ -293,6 +296,15 @@ def _add(found: Findings, names: Names, each: Finding) -> None:
     else:
         found.recognized.add(each.span.path)
         found.problems.append(each)
+
+
+def _routes(process: Process) -> list[Admission] | None:
+    """The limits of a command line that starts a router and no engine."""
+    if not any("router" in word.value for word in process.line.words[:4]):
+        return None
+    from kvlint.carriers.proxies import sglang_router
+
+    return list(sglang_router.admissions(process)) if sglang_router.starts(process.line) else None
 
 
 def _carrier(module: str) -> Carrier:
