@@ -207,6 +207,7 @@ def _service(file: _File, key: Scalar, node: Map, others: list[tuple[_File, Map]
     if image is None and not words and not more and build is None:
         return
     own_entry = entrypoint is None
+    files = Files(file.project)
     launch = Launch(
         words=tuple(words + more),
         place=key.span,
@@ -216,7 +217,8 @@ def _service(file: _File, key: Scalar, node: Map, others: list[tuple[_File, Map]
         image=image,
         entrypoint=own_entry,
         assumed=tuple(file.assumed),
-        scripts=Files(file.project).scripts(file.item.path),
+        scripts=files.scripts(file.item.path),
+        sources=files.sources,
         engine=declared(file.project.config, f"{file.item.path}#{key.value}", words + more),
     )
     site = _site(file, key, layers)

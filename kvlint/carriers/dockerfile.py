@@ -166,6 +166,7 @@ def _processes(image: Image, item: Item, files: Files, name: str) -> Iterator[Pr
         assumed=image.assumed,
         pins=image.pins,
         scripts=files.scripts(item.path),
+        sources=files.sources,
     )
     for line in launches(launch):
         place = line.program if line.program is not None and line.program.span.source is item.source else None

@@ -62,7 +62,7 @@ def _processes(item: Item, root: Map, files: Files) -> Iterator[Finding]:
         if command is None or not isinstance(entry.value, Map):
             continue
         env = {**common, **dict(_assigned(entry.value.get("environment")))}
-        launch = Launch((), entry.key.span, env, shell=True, scripts=files.scripts(item.path))
+        launch = Launch((), entry.key.span, env, shell=True, scripts=files.scripts(item.path), sources=files.sources)
         for line in of_script(shell.commands(command, env), launch):
             site = Site("procfile", f"host {directory(item.path)}", entry.key.value, entry.key.span)
             yield Process(contained(site, line), line)

@@ -16,7 +16,7 @@ from kvlint.records import dataclass, field, replace
 from kvlint.source import Span, Text
 
 if TYPE_CHECKING:
-    from kvlint.formats.shell import Script
+    from kvlint.formats.shell import Script, Sources
 
 MAX_NESTING = 4
 MAX_OWN_WORDS = 4  # what a launcher may be given before the command that it runs
@@ -27,6 +27,7 @@ _TELLS = regex(
     re.IGNORECASE,
 )
 _PROGRAM = regex(r"(?:.*/)?(?:python[0-9.]*|vllm|sglang|llama-server|mlx_lm\.server|lmdeploy|trtllm-serve)")
+_SOURCES = regex(r"(?:^|[\s;&|])(?:source|\.)\s", re.MULTILINE)
 _MODEL = frozenset({"-m", "--model", "--model-path", "-hf", "--hf-repo"})
 SCRIPT_ENDINGS = (".sh", ".bash", ".zsh", ".command")
 RAY_SCRIPT = "multi-node-serving.sh"  # of vLLM's own image: starts Ray, as the leader or as a worker
@@ -60,6 +61,7 @@ class Launch:
     wrappers: tuple[Wrapper, ...] = ()
     container: Any = None
     scripts: Scripts = field(default=no_scripts, compare=False)
+    sources: Sources | None = field(default=None, compare=False)
     following: tuple[Span | None, ...] = ()
     engine: str | None = None
 
@@ -217,7 +219,13 @@ def _called(launch: Launch, line: CommandLine) -> tuple[Text, Text] | None:
 def _followed(launch: Launch, line: CommandLine, called: tuple[Text, Text], depth: int) -> Iterator[CommandLine]:
     """The engines of a script that the line runs, with the line's arguments bound."""
     name, text = called
-    script = _walked(text, tuple(line.env.items()), (name, *_spliced(line, line.words.index(name))))
+    given = (name, *_spliced(line, line.words.index(name)))
+    if launch.sources is not None and _SOURCES.search(text.value):
+        from kvlint.formats.shell import commands
+
+        script = commands(text, line.env, positional=given, sources=launch.sources)
+    else:
+        script = _walked(text, tuple(line.env.items()), given)
     inner = _inside(launch, line)
     passed = (*inner.wrappers, Wrapper(engines.basename(name.value), where(name)))
     inner = replace(inner, wrappers=passed, following=(*launch.following, text.home))

@@ -60,6 +60,7 @@ def agent(node: Map, about: About) -> Iterator[Finding]:
         env=env,
         open=tuple(openings),
         scripts=about.files.scripts(about.path),
+        sources=about.files.sources,
     )
     site = Site(
         carrier="launchd",

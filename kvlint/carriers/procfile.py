@@ -36,7 +36,7 @@ CARRIER = Procfile()
 def _recipe(recipe: Recipe, item: Item, files: Files) -> Iterator[Process]:
     whole = item.source.span(0, len(item.source.text))
     script = shell.commands(recipe.text, recipe.variables)
-    launch = Launch((), recipe.text.span, {}, shell=True, scripts=files.scripts(item.path))
+    launch = Launch((), recipe.text.span, {}, shell=True, scripts=files.scripts(item.path), sources=files.sources)
     for line in of_script(script, launch):
         site = Site("procfile", f"host {directory(item.path)}", recipe.name, place(line, whole))
         yield Process(contained(site, line), line)

@@ -22,6 +22,8 @@ from kvlint.records import dataclass, field
 from kvlint.source import HOLE, Source, Text
 
 MAX_FOLLOWED = 2**20  # characters of one script, over all times that it is followed
+MAX_SOURCED = 2**16  # characters of a file that is read into a script
+SOURCED = frozenset({"env", "shell", "script", "conf"})
 _WORD = regex(r"[\w.-]+")
 _COMPOSED = regex(r"[$}]\w*[\"']?\}?\.(?:sh|bash|zsh|command)\b")  # `./$1.sh`, `"${name}".sh`
 
@@ -36,6 +38,7 @@ class Files:
     _sources: dict[str, Source | None] = field(default_factory=dict)
     _leading: dict[str, bool] = field(default_factory=dict)
     _followed: dict[str, int] = field(default_factory=dict)
+    _sourced: int = 0
 
     def find(self, word: Text, near: str) -> str | None:
         """The path of the file that `word` names in the file `near`; None where none or several agree equally well."""
@@ -96,6 +99,16 @@ class Files:
             return text if self._within_bounds(path, len(text.value)) else None
 
         return script
+
+    def sources(self, word: Text) -> Text | None:
+        """The text of a file of settings or functions that a script reads into itself."""
+        at = where(word)
+        path = self.find(word, at.path) if word.value and at.pieces else None
+        source = self.source(path) if path is not None and kind_of(path) in SOURCED else None
+        if path is None or source is None or path == at.path or len(source.text) > MAX_SOURCED:
+            return None
+        self._sourced += len(source.text)
+        return Text.of(source, 0, len(source.text)) if self._sourced <= 2 * MAX_FOLLOWED else None
 
     def _script(self, path: str) -> Text | None:
         parsed = self.project.parsed(path)

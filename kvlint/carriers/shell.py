@@ -27,7 +27,7 @@ class Shell:
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         files = Files(project)
         for item in items:
-            script = shell.commands(Text.of(item.source, 0, len(item.source.text)))
+            script = shell.commands(Text.of(item.source, 0, len(item.source.text)), sources=files.sources)
             yield from processes(script, item, files, stem(item.path))
             writer = Writer(item.source, stem(item.path), f"host {directory(item.path)}", files)
             yield from heredocs(script, writer)
@@ -53,6 +53,7 @@ def processes(script: Script, item: Item, files: Files, name: str) -> Iterator[P
         env={},
         shell=True,
         scripts=files.scripts(item.path),
+        sources=files.sources,
         following=(whole,),
     )
     for line in of_script(script, launch):

@@ -148,7 +148,14 @@ def _started(
     read: Unit,
     about: About,
 ) -> Iterator[Process]:
-    launch = Launch(words=words, place=place, env=env, env_open=env_open, scripts=about.files.scripts(about.path))
+    launch = Launch(
+        words=words,
+        place=place,
+        env=env,
+        env_open=env_open,
+        scripts=about.files.scripts(about.path),
+        sources=about.files.sources,
+    )
     site = Site(
         carrier="systemd",
         unit=f"host {directory(about.path)}",

@@ -135,7 +135,16 @@ def _job(job: _Job, item: Item, files: Files) -> Iterator[Process]:
     for written, layer in job.steps:
         env = shared | _environment(layer, shared)
         script = shell.commands(_filled(written, env), env)
-        start = Launch((), written.span, env, image=image, shell=True, scripts=files.scripts(item.path), pins=pins)
+        start = Launch(
+            (),
+            written.span,
+            env,
+            image=image,
+            shell=True,
+            scripts=files.scripts(item.path),
+            sources=files.sources,
+            pins=pins,
+        )
         for line in of_script(script, start):
             site = Site("workflow", unit, job.name, place(line, whole))
             yield Process(contained(site, line), line)

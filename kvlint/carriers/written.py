@@ -136,7 +136,7 @@ def _script(text: Text, path: str, writer: Writer) -> Iterator[Finding]:
     from kvlint.formats import shell
 
     whole = text.span
-    launch = Launch((), whole, {}, shell=True, scripts=writer.files.scripts(writer.path))
+    launch = Launch((), whole, {}, shell=True, scripts=writer.files.scripts(writer.path), sources=writer.files.sources)
     for line in of_script(shell.commands(text), launch):
         name = stem(path) if path and "\ufffc" not in path.rpartition("/")[2] else writer.name
         yield Process(Site("shell", writer.unit, name, place(line, whole)), line)

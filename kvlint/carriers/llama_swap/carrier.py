@@ -357,7 +357,8 @@ def _launch(about: _Config, command: Text, node: Map, macros: Mapping[str, Text]
             env[expanded.value[:cut]] = expanded.slice(cut + 1)
     place = words[0].span if words else command.span
     scripts = about.files.scripts(about.path) if about.files is not None else no_scripts
-    return Launch(words=words, place=place, env=env, scripts=scripts)
+    sources = about.files.sources if about.files is not None else None
+    return Launch(words=words, place=place, env=env, scripts=scripts, sources=sources)
 
 
 def expand(text: Text, macros: Mapping[str, Text], model: str) -> tuple[Text, list[Problem]]:

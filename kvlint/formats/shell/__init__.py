@@ -7,10 +7,10 @@ is a hole.  The default of `${X:-y}` counts as the value where nothing in view s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Union
 
 from kvlint.source import Text
 
@@ -49,6 +49,7 @@ __all__ = [
     "Interpolated",
     "Invocation",
     "Script",
+    "Sources",
     "assumed_in",
     "commands",
     "compose_interpolate",
@@ -58,6 +59,8 @@ __all__ = [
     "split",
 ]
 
+# The text of the file that the word behind `source` names; None where it is not in view.
+Sources = Callable[[Text], Union[Text, None]]
 # Characters that expansions may make, for each of the script and at least.
 _GROWTH = 16
 _LEAST_BUDGET = 1 << 18
@@ -71,11 +74,13 @@ def commands(
     variables: Mapping[str, Text] = _NO_VARIABLES,
     *,
     positional: Sequence[Text] | Literal["unknown"] = "unknown",
+    sources: Sources | None = None,
 ) -> Script:
     """The simple commands of a script, in the order in which they may run.
 
     `variables`: the environment, as far as it is known; a name that is not among them may still be set.
-    `positional`: `$0` and the arguments.  Never raises on any text; what cannot be read is in `Script.faults`.
+    `positional`: `$0` and the arguments.  `sources`: the text of a file that the script reads into itself.
+    Never raises on any text; what cannot be read is in `Script.faults`.
     """
     from kvlint.formats.shell.expand import Ledger
     from kvlint.formats.shell.script import Script
@@ -90,6 +95,7 @@ def commands(
         Ledger(_GROWTH * len(text.value) + _LEAST_BUDGET), steps=_LEAST_STEPS + min(len(text.value), _MOST_STEPS)
     )
     walker = Walker(state, record)
+    walker.sources = sources
     walker.script(text, Context())
     walker.uncalled()
     return Script(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,14 @@ from kvlint.command import Opening
 from kvlint.formats.shell.state import ALL_EXPORT, UNSET, Variable
 from kvlint.formats.shell.text import place, unknown
 from kvlint.formats.shell.tree import Assign, Simple
+from kvlint.patterns import regex
 from kvlint.source import HOLE, Text
 
 if TYPE_CHECKING:
     from kvlint.formats.shell.walk import Walker
 
+# Files that are read for their settings, not for the surroundings of a tool.
+_SETTINGS = regex(r"(?:^|/)(?:[\w.-]*[._-])?(?:env|conf|config|settings|vars|params)(?:\.[\w.-]+)?$", re.IGNORECASE)
 GO_ON, LEAVES, EXITS = range(3)  # what follows a command: the next; the end of the loop or function; nothing
 
 
@@ -117,14 +121,19 @@ def _eval(walker: Walker, node: Simple, words: Sequence[Text]) -> int | None:
     return walker.evaluate(words[1:])
 
 
-def _source(walker: Walker, node: Simple, words: Sequence[Text]) -> None:
-    """An ordinary command for whoever can read the file; what it exports is not in view here."""
-    if len(words) > 1:
-        name = words[1].value.replace(HOLE, "…")
-        span = place(words[1])
-        if span is not None:
-            opening = Opening(0, span, f"{name} may set variables", name)
-            walker.env_open = (*walker.env_open, opening)
+def _source(walker: Walker, node: Simple, words: Sequence[Text]) -> int | None:
+    """What a file in view sets; else an ordinary command, after which nothing that is set or exported is certain."""
+    if len(words) < 2:
+        return None
+    if walker.source(words[1]):
+        return GO_ON
+    name = words[1].value.replace(HOLE, "…")
+    span = place(words[1])
+    if span is not None:
+        walker.env_open = (*walker.env_open, Opening(0, span, f"{name} may set variables", name))
+    if _SETTINGS.search(name):
+        walker.doubt()
+    return None
 
 
 def _leave(walker: Walker, node: Simple, words: Sequence[Text]) -> int:

@@ -100,7 +100,7 @@ class Expander:
             elif isinstance(part, Parameter):
                 self._parameter(part, fields)
             else:
-                self._add(self._computed(part), part.quoted, fields)
+                self._add(self._computed(part), part.quoted or isinstance(part, Arithmetic), fields)
 
     def _add(self, text: Text, quoted: bool, fields: Fields) -> None:
         if quoted:

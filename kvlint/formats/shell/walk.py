@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from kvlint.command import Opening
@@ -40,6 +40,7 @@ from kvlint.records import dataclass, field, replace
 from kvlint.source import HOLE, Span, Text
 
 DEEPEST = 24
+MAX_SOURCED = 4  # files that are read into one another
 _PREFIXES = frozenset({"exec", "command", "builtin"})
 
 
@@ -81,6 +82,8 @@ class Walker:
         self.called: set[str] = set()
         self.calling: list[str] = []
         self.env_open: tuple[Opening, ...] = ()
+        self.sources: Callable[[Text], Text | None] | None = None
+        self.sourcing: list[Text] = []
 
     def script(self, text: Text, context: Context) -> int:
         self.record.ledger.budget -= len(text.value)
@@ -89,6 +92,28 @@ class Walker:
         body, cursor = _parsed(text, context.depth)
         self.keep(cursor)
         return self.block(body, context)
+
+    def source(self, word: Text) -> bool:
+        """Read a file of settings or functions into the script; False where it is not in view.
+
+        Functions that it brings and nothing calls are nobody's here: the file is read by itself as well.
+        """
+        text = self.sources(word) if self.sources is not None else None
+        if text is None or text in self.sourcing or len(self.sourcing) >= MAX_SOURCED:
+            return False
+        own = set(self.functions)
+        self.sourcing.append(text)
+        self.script(text, self.context.inside())
+        self.sourcing.pop()
+        self.called |= set(self.functions) - own
+        return True
+
+    def doubt(self) -> None:
+        """Everything set so far may be set anew by settings that are not in view."""
+        for name, value in self.state.texts().items():
+            where = place(value)
+            if where is not None:
+                self.record.ledger.assumed.append(Assumption(name, where, where))
 
     def keep(self, cursor: Cursor) -> None:
         self.record.comments += cursor.comments
@@ -306,6 +331,7 @@ class Walker:
             return False
         inner = Walker(State(env, shell.arguments, shell.name), self.record)
         inner.env_open = self.env_open
+        inner.sources = self.sources
         inner.script(spliced(string, True), context.inside())
         inner.context = context.inside()
         inner.uncalled()
