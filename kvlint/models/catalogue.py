@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kvlint.compiled import DIRECTORY, load
 from kvlint.facts import Range, Unknown
@@ -23,6 +23,9 @@ from kvlint.models.config import dtype as read_dtype
 from kvlint.models.weights import Quantization, quantization, weight_bytes
 from kvlint.patterns import regex
 from kvlint.records import dataclass, replace
+
+if TYPE_CHECKING:
+    import re
 
 # Labels of repositories whose group size is not known: 32 to 128 weights share a scale and a zero.
 LABELS = {
@@ -48,6 +51,11 @@ FEWER_BITS = regex(
 OF_GGUF = regex(
     r"(?P<name>.+?)(?:[-_.](?:qat|mtp|i1|imatrix|ud|iq[1-4]_\w+|q[2-8]_\w+|mxfp4(?:_moe)?|bf16|f16|fp16))*[-_]gguf"
 )
+
+# How a repository for MLX is named after the model; a recipe behind the bits leaves their number.
+OF_MLX = regex(r"(?P<name>.+?)(?P<mlx>[-_.]mlx)?[-_.](?:(?P<bits>[2-8])[-_]?bit|bf16|fp16)(?:[-_]dwq(?:[-_.]\w+)*)?")
+# Bits of a weight beside its own: a 16-bit scale and offset for each group of 128, 64 (the default) or 32.
+OF_GROUPS = (Fraction(32, 128), Fraction(32, 64), Fraction(32, 32))
 
 COMPILED = DIRECTORY / "models-catalogue.tsv"
 
@@ -99,6 +107,9 @@ class Entry:
         Layouts below 8 bits pack several weights into a stored word, so that the hub counts fewer than the model has; some
         of its counts are of unpacked weights all the same, so a name with fewer bits is believed.
         """
+        bits = _mlx_bits(self.id)
+        if bits is not None and self.parameters:
+            return self._of_mlx(bits, self.parameters)
         labelled = LABELS.get(self.label or "")
         if labelled and self.parameters:
             found = weight_bytes(self.parameters, shape, labelled)
@@ -122,6 +133,29 @@ class Entry:
                 nominal = nominal if eight or SIXTEEN_BITS.search(self.id) else max(low, middle)
         return Range(low, nominal, 2 * self.parameters)
 
+    def _of_mlx(self, bits: int, parameters: int) -> Range:
+        """All of the text model in groups, embeddings too; what sees or hears keeps 16 bits, or is left out.
+
+        A twentieth more where some modules are given more bits: the most among the 60 sizes of exo's model cards is 4.3 % above.
+        """
+        text = self.text_parameters or parameters
+        least, usual, most = (int(text * (bits + more) / 8) for more in OF_GROUPS)
+        beside = 2 * (parameters - text)
+        return Range(least, usual + beside, (most + beside) * 21 // 20)
+
+
+def _mlx_bits(name: str) -> int | None:
+    """The bits that the name of a repository for MLX states."""
+    made = _for_mlx(name.lower())
+    return int(made["bits"]) if made is not None and made["bits"] else None
+
+
+def _for_mlx(key: str) -> re.Match[str] | None:
+    """The parts of a repository's name that says that it is for MLX, or whose organisation publishes nothing else."""
+    organisation, _, rest = key.partition("/")
+    made = OF_MLX.fullmatch(rest)
+    return made if made is not None and (made["mlx"] or organisation in repositories()["mlx"]["only"]) else None
+
 
 def says_bits(name: str) -> bool:
     """Whether a name says how its weights were stored anew, unlike that of a model published in its only layout."""
@@ -139,7 +173,7 @@ def find(model_id: str) -> Entry | None:
     if found is None:
         return None
     found = replace(found, id=model_id, like=found.like or found.id)
-    return _stored_anew(found) if key.endswith("gguf") else found
+    return _stored_anew(found) if key.endswith("gguf") or _for_mlx(key) else found
 
 
 def _stored_anew(found: Entry) -> Entry:
@@ -171,16 +205,18 @@ def other_names(key: str) -> Iterator[str]:
 
 
 def _converted(key: str) -> Iterator[str]:
-    """The model that a repository of GGUF files was made of: its publisher's own, or the one publisher's who has that name.
+    """The model that a repository of GGUF or MLX files was made of: its publisher's own, or the one publisher's of that name.
 
     A converter writes the publisher into the name (`qwen_qwen3-8b-gguf`), or leaves it out.
     """
     organisation, _, rest = key.partition("/")
-    made = OF_GGUF.fullmatch(rest)
     table = repositories()["gguf"]
+    made, converters = OF_GGUF.fullmatch(rest), table["converters"]
+    if made is None:
+        made, converters = _for_mlx(key), repositories()["mlx"]["converters"]
     if made is None:
         return
-    if organisation not in table["converters"]:
+    if organisation not in converters:
         yield f"{organisation}/{made['name']}"
         return
     publisher, _, named = made["name"].partition("_")

@@ -8,6 +8,7 @@ from kvlint.facts import Range
 from kvlint.models.catalogue import find
 from kvlint.models.lookup import copied
 from kvlint.pipeline import check_files, evaluate, memory_project
+from kvlint.records import replace
 
 
 @pytest.mark.parametrize(
@@ -119,3 +120,59 @@ def test_a_repository_of_gguf_on_a_command_line(named: str) -> None:
     for kind, size in (("f16", 147_456), ("q8_0", 78_336)):
         (group,) = evaluate(memory_project({"a.sh": line.format(kind, named)})).groups
         assert getattr(group.first.get("kv_bytes_per_token"), "value", None) == size
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("mlx-community/gemma-3-27b-it-4bit", "google/gemma-3-27b-it"),
+        ("mlx-community/Mistral-7B-Instruct-v0.3-8bit", "mistralai/Mistral-7B-Instruct-v0.3"),
+        ("mlx-community/Llama-4-Scout-17B-16E-Instruct-4bit", "meta-llama/Llama-4-Scout-17B-16E-Instruct"),
+        ("mlx-community/Qwen2.5-7B-Instruct-4bit-DWQ", "Qwen/Qwen2.5-7B-Instruct"),
+        ("lmstudio-community/gemma-3-27b-it-MLX-6bit", "google/gemma-3-27b-it"),
+    ],
+)
+def test_what_a_repository_for_mlx_was_made_of(name: str, like: str) -> None:
+    found, base = find(name), find(like)
+    assert found is not None
+    assert base is not None
+    assert found.architecture == base.architecture
+
+
+@pytest.mark.parametrize(
+    "name", ["somebody/Qwen3-8B-4bit", "mlx-community/Qwen3-8B-128K-4bit", "mlx-community/other-4bit"]
+)
+def test_mlx_that_may_be_anything(name: str) -> None:
+    assert find(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "usual", "high"),
+    [
+        # 4,022,468,096 weights of 4 bits; 32 bits for each 128, 64 or 32 of them; a twentieth more at most
+        ("mlx-community/Qwen3-4B-4bit", 2_136_936_176, 2_262_638_304, 2_639_744_688),
+        # 8,953,803,264 of text, and 456,010,480 of vision in 16 bits, which a server of text leaves out
+        ("mlx-community/Qwen3.5-9B-4bit", None, 5_950_062_560, None),
+    ],
+)
+def test_what_the_bits_of_a_name_weigh(name: str, low: int | None, usual: int, high: int | None) -> None:
+    found = find(name)
+    assert found is not None
+    size = found.weight_bytes()
+    assert size == (Range(low, usual, high) if low and high else usual)
+
+
+def test_sizes_of_published_repositories() -> None:
+    """Sizes from the hub, where the catalogue has them, lie in what their names say (kv-formulas 11)."""
+    for name, size in (
+        ("mlx-community/Qwen3.5-9B-4bit", 5_950_062_560),
+        ("mlx-community/gemma-4-e4b-it-4bit", 5_216_992_212),
+        ("mlx-community/Qwen3-Coder-Next-8bit", 89_357_758_772),
+        ("mlx-community/MiniMax-M2.7-5bit", 157_262_619_651),
+        ("mlx-community/Llama-3.1-Nemotron-70B-Instruct-HF-4bit", 39_688_355_840),
+    ):
+        found = find(name)
+        assert found is not None
+        bounds = replace(found, file_bytes=None).weight_bytes()
+        assert isinstance(bounds, Range)
+        assert bounds.low <= size <= bounds.high
