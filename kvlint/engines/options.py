@@ -6,11 +6,12 @@ Releases are the ones whose parsers were read, oldest first.  A set of releases 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from kvlint.compiled import DIRECTORY, load
+from kvlint.engines.nearness import closest
 from kvlint.engines.versions import Place, place
 from kvlint.records import dataclass
 
@@ -214,6 +215,16 @@ class Options:
             end += 1
         return self._sorted[at:end]
 
+    def abbreviated(self, prefix: str, release: str) -> str | None:
+        """What `prefix` was short for before `release`, in the last one that had a flag beginning so; None if in doubt."""
+        for earlier in reversed(self.releases[: self.index[release]]):
+            found = {
+                id(record): name for name in self.at(earlier).starting(prefix) if (record := self.lookup(name, earlier))
+            }
+            if found:
+                return next(iter(found.values())) if len(found) == 1 and len(prefix) > 3 else None
+        return None
+
     def lookup(self, spelling: str, release: str) -> Option | None:
         """The option of exactly that spelling."""
         return self.at(release).find(spelling)
@@ -368,49 +379,3 @@ def options(engine: str) -> Options:
     if engine not in ENGINES:
         raise KeyError(engine)
     return Options(load(f"engines/{engine}.json"))
-
-
-def closest(word: str, names: Iterable[str], count: int = 3, farthest: int = 3) -> Iterator[str]:
-    """Names within a few edits of `word`, that share its parts in another order, or shorten them; nearest first."""
-    limit = min(farthest, max(1, len(word) // 4))
-    parts = set(word.strip("-").split("-"))
-    scored = []
-    for name in names:
-        shared = parts & set(name.strip("-").split("-"))
-        if len(parts) > 1 and shared == parts:
-            scored.append((1, len(name), name))
-            continue
-        if _shortens(word, name):
-            scored.append((2, len(name), name))
-            continue
-        if abs(len(name) - len(word)) <= limit:
-            edits = distance(word, name, limit)
-            if edits <= limit:
-                scored.append((edits, len(name), name))
-    scored.sort()
-    return iter([name for _, _, name in scored[:count]])
-
-
-def _shortens(word: str, name: str) -> bool:
-    """Whether each part of one name is a part of the other, in full or cut short: `--max-num-seqs`, `--max-num-sequences`."""
-    mine, theirs = word.strip("-").split("-"), name.strip("-").split("-")
-    if len(mine) != len(theirs) or len(mine) < 2 or mine[0] != theirs[0]:
-        return False
-    pairs = ((a.removesuffix("s"), b.removesuffix("s")) for a, b in zip(mine, theirs, strict=True))
-    return all(a == b or (min(len(a), len(b)) > 2 and (a.startswith(b) or b.startswith(a))) for a, b in pairs)
-
-
-def distance(a: str, b: str, limit: int) -> int:
-    """Edits (insert, delete, replace, swap neighbours) between two words; `limit + 1` once they are more."""
-    before: list[int] = []
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        last, before, row = before, row, [i]
-        for j, y in enumerate(b, 1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (x != y))
-            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
-                cost = min(cost, last[j - 2] + 1)
-            row.append(cost)
-        if min(row) > limit:
-            return limit + 1
-    return row[-1]

@@ -10,6 +10,7 @@ from kvlint import engines
 from kvlint.command import CommandLine
 from kvlint.engines.argparse import Objection
 from kvlint.engines.base import World
+from kvlint.engines.nearness import is_slip
 from kvlint.engines.options import Options, options
 from kvlint.engines.versions import parse
 from kvlint.patterns import regex
@@ -138,7 +139,12 @@ def _details(known: Options, objection: Objection, world: World, version: Versio
         owners = known.owners(_dashed(flag))
         if near:
             details["suggestion"] = near[0]
-            if len(near) == 1 and not owners and _stands(known, near[0], world, "pinned" in details):
+            if (
+                len(near) == 1
+                and not owners
+                and is_slip(_dashed(flag), near[0])
+                and _stands(known, near[0], world, "pinned" in details)
+            ):
                 details["correction"] = near[0]
         if owners:
             details["owners"] = owners

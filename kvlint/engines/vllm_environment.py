@@ -11,7 +11,8 @@ from functools import lru_cache
 
 from kvlint import engines
 from kvlint.engines.base import World
-from kvlint.engines.options import distance, options
+from kvlint.engines.nearness import distance
+from kvlint.engines.options import options
 from kvlint.source import Span, Text
 from kvlint.subjects import Problem
 

@@ -290,8 +290,9 @@ class Run:
         word = self.words[at]
         if self.kinds[at] == "O":
             flag = word.value.partition("=")[0]
-            history = self.sheet.options.history(flag, self.sheet.release)
-            kind = "removed-flag" if history.gone else "unknown-flag"
+            options, release = self.sheet.options, self.sheet.release
+            flag = flag if options.known(flag) else options.abbreviated(flag, release) or flag
+            kind = "removed-flag" if options.history(flag, release).gone else "unknown-flag"
             self.sheet.object(EXTRA, kind, word.text, flag=flag)
         elif word.value.startswith("-") and " " in word.value:
             self.sheet.object(EXTRA, "joined-argument", word.text, flag=word.value.split()[0].partition("=")[0])

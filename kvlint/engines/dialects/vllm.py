@@ -61,9 +61,8 @@ class Flexible:
         if self.entry == "serve":
             self.sheet.settings["model"] = positional
         else:
-            self.sheet.object(
-                AFTER, "ineffective-flag", positional.name, stage="note", flag="model_tag", instead="--model"
-            )
+            word = positional.value or positional.name
+            self.sheet.object(AFTER, "ineffective-flag", word, stage="note", flag=word.value, instead="--model")
 
     def _model_first(self, words: list[Word]) -> list[Word]:
         at = next((i for i, word in enumerate(words) if _MODEL.match(word.value)), None)
