@@ -136,7 +136,7 @@ def repository(image: str) -> str:
     name = image.split("@", 1)[0]
     head, _, tail = name.rpartition("/")
     name = f"{head}/{tail.split(':', 1)[0]}" if head else tail.split(":", 1)[0]
-    for prefix in ("docker.io/", "index.docker.io/", "registry-1.docker.io/"):
+    for prefix in ("docker.io/", "index.docker.io/", "registry-1.docker.io/", "mirror.gcr.io/"):
         name = name.removeprefix(prefix)
     return name
 

@@ -51,6 +51,7 @@ NUMBERS = {
 TRAINED = regex(r"(?:^|,)[A-Za-z0-9_-]+\.context_length=int:([0-9]{1,12})(?=,|$)")
 POOLING = {"embedding": (True,), "rerank": (True,), "reranking": (True,)}
 OF_DRAFTS = ("draft", "spec_types", "drafted", "draft_type_k", "draft_type_v")
+OF_CACHES = ("cache_type_k", "cache_type_v", "flash_attention", "split_tensor")
 NO_MODEL = Architecture("llama", (), (), 0, 0, None, None, None)
 
 
@@ -276,6 +277,11 @@ def start(
         shapeless = Fact(NO_MODEL, Assumed("the model was trained for no less"))
         alone = _alone(given)
         plan = sizing.start(architecture=shapeless, builds=builds or NO_BUILD, **alone)
+        if isinstance(plan, Unknown):  # cache types that no context escapes are refused at any length
+            types = {name: given[name] for name in OF_CACHES if name in given}
+            context = Fact(4096, Assumed("any context"))
+            short = sizing.start(architecture=shapeless, builds=builds or NO_BUILD, context=context, **types)
+            plan = short if isinstance(short, Fact) and isinstance(short.value, Refusal) else plan
     if isinstance(plan, Fact) and isinstance(plan.value, Refusal):
         why = Unknown("engine.start", plan.value.message, "settings with which llama-server starts")
         return plan, {"plan": why, "window": why, "batch_width": why}

@@ -55,6 +55,8 @@ OTHERS = frozenset({
     *("OLLAMA_MULTIUSER_CACHE", "OLLAMA_NEW_ESTIMATES", "OLLAMA_LIBRARY_PATH", "OLLAMA_SKIP_CPU_GENERATE"),
 })  # fmt: skip
 _PORT = regex(r"(?:[a-z]+://)?(?:\[[^\]]*\]|[^:/]*)(?::(?P<port>\d+))?/?.*")
+_WHOLE = regex(r"[+-]?[0-9]{1,18}")
+_FILLED_IN = regex(r"[${}%<>#@]")
 _DIGITS = regex(r"(\d+)\s*[A-Za-z].*")
 
 
@@ -209,8 +211,18 @@ class Environment:
         found: dict[str, Value[Any] | None] = {}
         for name, parameter in (("model_context", "num_ctx"), ("batch", "num_batch")):
             text = parameters.get(parameter)
-            if text is not None and text.value.isdigit():
-                found[name] = Fact(int(text.value), Written(text.span, text.via))
+            if text is None:
+                continue
+            value = text.value.strip('"')
+            if _WHOLE.fullmatch(value):
+                if int(value) >= 0:
+                    found[name] = Fact(int(value), Written(text.span, text.via))
+                continue
+            if not text.known or _FILLED_IN.search(value):
+                continue
+            # ollama/ollama api/types.go, FormatParams: `ollama create` reads whole numbers only, and ends
+            data = {"engine": NAME, "flag": parameter, "value": text.value, "expects": "an integer", "refuses": True}
+            self.problems.append(Problem("malformed-value", text.span, data))
         return found
 
 
