@@ -279,8 +279,8 @@ def start(
         plan = sizing.start(architecture=shapeless, builds=builds or NO_BUILD, **alone)
         if isinstance(plan, Unknown):  # cache types that no context escapes are refused at any length
             types = {name: given[name] for name in OF_CACHES if name in given}
-            context = Fact(4096, Assumed("any context"))
-            short = sizing.start(architecture=shapeless, builds=builds or NO_BUILD, context=context, **types)
+            types["context"] = Fact(4096, Assumed("any context"))
+            short = sizing.start(architecture=shapeless, builds=builds or NO_BUILD, **types)
             plan = short if isinstance(short, Fact) and isinstance(short.value, Refusal) else plan
     if isinstance(plan, Fact) and isinstance(plan.value, Refusal):
         why = Unknown("engine.start", plan.value.message, "settings with which llama-server starts")

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 def closest(word: str, names: Iterable[str], count: int = 3, farthest: int = 3) -> Iterator[str]:
     """Names within a few edits of `word`, or of an abbreviation of it, that share its parts in another order, or shorten
     them; nearest first."""
+    if len(word) < 3:
+        return iter(())  # any letter is near to any other
     limit = min(farthest, max(1, len(word) // 4))
     mine = _parts(word)
     parts = set(mine)

@@ -71,7 +71,7 @@ def _repeated(world: World) -> Iterator[Problem]:
             continue
         before = last.get(given.dest)
         last[given.dest] = given
-        if before is None or _same(before, given):
+        if before is None or _same(before, given) or _refused_twice(world, given):
             continue
         place = before.value if before.value is not None else before.name
         winner = given.value if given.value is not None else given.name
@@ -79,6 +79,10 @@ def _repeated(world: World) -> Iterator[Problem]:
             continue  # a macro's or a variable's words, changed on purpose where they are used
         data = {"engine": world.engine, "flag": before.spelling, "value": place.value, "winner": winner.value}
         yield Problem("overridden-flag", place.span, data, (("counterpart", winner.span, "this is used"),))
+
+
+def _refused_twice(world: World, given: Given) -> bool:
+    return any(each.data.get("twice") and each.place == given.name for each in world.reading.problems)
 
 
 def _same(one: Given, other: Given) -> bool:

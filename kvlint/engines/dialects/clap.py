@@ -5,7 +5,10 @@ from __future__ import annotations
 from kvlint.engines.argparse import Load, Reading
 from kvlint.engines.dialects.common import CONSUME, Sheet, Word, words_of
 from kvlint.engines.options import Option, Options, OptionSet
+from kvlint.patterns import regex
 from kvlint.source import HOLE, Text
+
+_NEGATIVE = regex(r"-[0-9.]+")
 
 
 def read(options: Options, release: str, args: tuple[Text, ...], entry: str | None, load: Load) -> Reading:
@@ -35,13 +38,24 @@ def _next(sheet: Sheet, table: OptionSet, words: list[Word], at: int) -> int:
         sheet.object(CONSUME, "help", word.text, option=option, flag=name)
         return -1
     if option.dest in sheet.settings and option.action != "append":
-        sheet.object(CONSUME, "conflict", word.text, option=option, flag=name, twice=True)
+        sheet.object(CONSUME, "conflict", word.text, option=option, flag=name, twice=True, why="it is given twice")
     if start is not None:
         return _explicit(sheet, option, word, name, start, at)
     if option.nargs == 0:
         sheet.give(option, word, name, [])
         return at + 1
     following = words[at + 1] if at + 1 < len(words) else None
+    if following is not None and _NEGATIVE.fullmatch(following.value):
+        sheet.object(
+            CONSUME,
+            "malformed-value",
+            following.text,
+            option=option,
+            value=following.value,
+            expects=option.metavar,
+            flag=name,
+        )  # clap takes it for an option
+        return at + 2
     if following is None or (following.value.startswith("-") and following.value != "-"):
         sheet.object(CONSUME, "missing-value", word.text, option=option, flag=name)
         return at + 1

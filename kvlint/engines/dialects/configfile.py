@@ -11,10 +11,13 @@ _MOST = 20_000
 
 
 class Entry(NamedTuple):
+    """One key.  `value_text` is what the value says, without YAML's quotes; `items` the same of a list's members."""
+
     key: str
     value: Any
     key_text: Text
     value_text: Text
+    items: tuple[Text, ...] = ()
 
 
 class Unreadable(ValueError):
@@ -35,17 +38,28 @@ def entries(text: Text) -> list[Entry]:
         if not isinstance(node, yaml.MappingNode):
             raise Unreadable("not a mapping")
         bounded(node)
-        return [
-            Entry(
-                str(loader.construct_object(key, deep=True)),
-                loader.construct_object(value, deep=True),
-                text.slice(key.start_mark.index, key.end_mark.index),
-                text.slice(value.start_mark.index, value.end_mark.index),
-            )
-            for key, value in node.value
-        ]
+        return [_entry(loader, text, key, value) for key, value in node.value]
     except (yaml.YAMLError, RecursionError, ValueError, TypeError, OverflowError) as error:
         raise Unreadable(str(error).partition("\n")[0]) from None
+
+
+def _entry(loader: Any, text: Text, key: Any, node: Any) -> Entry:
+    value = loader.construct_object(node, deep=True)
+    members = zip(node.value, value, strict=True) if isinstance(value, list) else ()
+    return Entry(
+        str(loader.construct_object(key, deep=True)),
+        value,
+        text.slice(key.start_mark.index, key.end_mark.index),
+        _said(text, node, value),
+        tuple(_said(text, member, each) for member, each in members),
+    )
+
+
+def _said(text: Text, node: Any, value: Any) -> Text:
+    written = text.slice(node.start_mark.index, node.end_mark.index)
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool) or written.value == str(value):
+        return written
+    return Text.at(str(value), written.span)
 
 
 def bounded(node: Any) -> None:

@@ -101,7 +101,8 @@ def _entry(sheet: Sheet, table: OptionSet, item: Entry) -> list[Word]:
             return [name, Word(str(value).lower(), item.value_text, None, "file")]
         return [name] if value else []
     if isinstance(value, list):
-        return [name, *(Word(str(part), item.value_text, None, "file") for part in value)] if value else []
+        parts = zip(value, item.items, strict=True)
+        return [name, *(Word(str(part), text, None, "file") for part, text in parts)] if value else []
     text = json.dumps(value, default=str) if late and isinstance(value, dict) else str(value)
     return [name, Word(text, item.value_text, None, "file")]
 

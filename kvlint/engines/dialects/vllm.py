@@ -156,7 +156,8 @@ class Flexible:
         if isinstance(value, bool) and self.has("config_bool") and not self._stores_boolean(flag):
             return self._switch(name, item)
         if isinstance(value, list) and self.has("config_list"):
-            return [name, *(self._value(item, str(part)) for part in value)] if value else []
+            parts = zip(value, item.items, strict=True)
+            return [name, *(Word(str(part), text, None, "file") for part, text in parts)] if value else []
         if isinstance(value, dict) and self.has("config_map"):
             return [name, self._value(item, json.dumps(value, default=str))]
         return [name, self._value(item, str(value))]

@@ -147,6 +147,8 @@ class TgiSizing(Sizing):
 
     def _limits(self) -> Value[Any]:
         known = dict(self._stated())
+        if isinstance(known.get("num_shard"), Unknown):
+            del known["num_shard"]  # the limits are compared before anything is split
         window, pool = self.server.settings.get("model_window"), self.get("pool_tokens")
         if isinstance(window, Fact):
             known["model_window"] = window
