@@ -22,7 +22,7 @@ from kvlint.source import Span, Text
 from kvlint.subjects import Process, Site
 from kvlint.tree import List, Map, Node, Scalar
 
-MOST_FILLED = 1 << 18  # characters that the variables of one Taskfile may put in; what would be more stays unknown
+MOST_FILLED = 1 << 16  # characters that the variables of one Taskfile may put in; what would be more stays unknown
 MAX_DEPTH = 8  # of tasks inside of tasks
 _TASKFILE = regex(r"(?:.*/)?[Tt]askfile(?:\.[\w-]+)?\.ya?ml")
 _MISE = regex(r"(?:.*/)?(?:\.?mise(?:\.[\w-]+)?\.toml|\.?mise/config(?:\.[\w-]+)?\.toml)")

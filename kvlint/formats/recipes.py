@@ -31,7 +31,7 @@ _JUST_TEXT = regex(
 )
 _PREFIX = regex(r"[ \t]*[@+-]*[ \t]*")
 
-MOST_EXPANDED = 1 << 18  # characters that the variables of one Makefile may put in; what would be more stays unknown
+MOST_EXPANDED = 1 << 15  # characters that the variables of one Makefile may put in; what would be more stays unknown
 
 
 @dataclass(frozen=True, slots=True)

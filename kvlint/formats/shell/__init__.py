@@ -2,7 +2,8 @@
 
 `commands` follows a POSIX shell or bash script, or the string of `sh -c`, as far as it can be known without running anything.
 A variable that is assigned once, on every path, is known; what a branch, a loop, a command's output or the environment decides
-is a hole.  The default of `${X:-y}` counts as the value where nothing in view sets X, and `Script.assumed` says so.
+is a hole.  A branch that a test of known variables rules out is not followed.  The default of `${X:-y}` counts as the value where
+nothing in view sets X, and `Script.assumed` says so.
 """
 
 from __future__ import annotations

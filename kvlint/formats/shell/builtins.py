@@ -131,6 +131,8 @@ def _source(walker: Walker, node: Simple, words: Sequence[Text]) -> int | None:
     span = place(words[1])
     if span is not None:
         walker.env_open = (*walker.env_open, Opening(0, span, f"{name} may set variables", name))
+    if not name.endswith("/activate"):
+        walker.answers.doubted = walker.state.variables()
     if _SETTINGS.search(name):
         walker.doubt()
     return None

@@ -84,38 +84,41 @@ def read_case(cursor: Cursor) -> Node:
     if _IN.match(cursor.value, cursor.pos):
         cursor.pos += 2
     arms = []
-    whole = False
+    patterns = []
+    falls = False
     while True:
         blanks(cursor, lines=True)
         before = cursor.pos
         if cursor.at_end() or ahead(cursor) == "esac":
             break
-        whole |= _patterns(cursor)
+        patterns.append(_patterns(cursor))
         arms.append(cursor.block(cursor, frozenset({";;", "esac"})))
         if cursor.peek(2) in (";;", ";&"):
+            falls |= cursor.peek(2) == ";&" or cursor.peek(3) == ";;&"
             cursor.pos += 3 if cursor.peek(3) == ";;&" else 2
         if cursor.pos == before:
             cursor.pos += 1
     expect(cursor, "esac")
     redirects(cursor)
-    return Case(subject, tuple(arms), whole)
+    whole = any(pattern.plain == "*" for several in patterns for pattern in several)
+    return Case(subject, tuple(arms), whole, tuple(patterns), falls)
 
 
-def _patterns(cursor: Cursor) -> bool:
-    """Past the patterns of an arm; whether one of them takes everything."""
-    whole = False
+def _patterns(cursor: Cursor) -> tuple[Word, ...]:
+    """The patterns of an arm."""
+    patterns = []
     if cursor.peek() == "(":
         cursor.pos += 1
     while True:
         blanks(cursor)
-        whole |= word(cursor).plain == "*"
+        patterns.append(word(cursor))
         blanks(cursor)
         if cursor.peek() != "|":
             break
         cursor.pos += 1
     if cursor.peek() == ")":
         cursor.pos += 1
-    return whole
+    return tuple(patterns)
 
 
 def read_braces(cursor: Cursor) -> Node:

@@ -79,6 +79,10 @@ class State:
             self._exported = MappingProxyType(found)
         return self._exported
 
+    def variables(self) -> dict[str, Variable]:
+        """All that is known now."""
+        return dict(self._variables)
+
     def texts(self) -> dict[str, Text]:
         """The plain variables that are set."""
         return {k: v.value for k, v in self._variables.items() if isinstance(v.value, Text) and k != ALL_EXPORT}

@@ -157,11 +157,13 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`whole`: a `*)` arm takes what no other takes."""
+    """`whole`: a `*)` arm takes what no other takes.  `falls`: after some arm another one may run too (`;&`, `;;&`)."""
 
     subject: Word
     arms: tuple[Block, ...]
     whole: bool
+    patterns: tuple[tuple[Word, ...], ...] = ()
+    falls: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from kvlint.command import Opening
+from kvlint.formats.shell.answers import Answers
 from kvlint.formats.shell.arithmetic import changed_names
 from kvlint.formats.shell.builtins import BUILTINS, EXITS, GO_ON
 from kvlint.formats.shell.cursor import Comment, Cursor, Fault
@@ -77,6 +78,7 @@ class Walker:
         self.record = record
         self.context = Context(depth=depth)
         self.expander = Expander(state, self._substitute, record.ledger)
+        self.answers = Answers(state, self.expander, record.ledger)
         self.functions: dict[str, Function] = {}
         self.effects: dict[int, Effects] = {}
         self.called: set[str] = set()
@@ -171,15 +173,24 @@ class Walker:
     def _chain(self, node: Chain, context: Context) -> int:
         after = self.node(node.first, context)
         last = node.first
+        answer = self.answers.of(last)
         for operator, following in node.rest:
             if after != GO_ON and operator == "&&":
                 return after
-            if operator == "||" or asks(last):
+            if answer is not None:
+                if answer != (operator == "&&"):
+                    self._untaken(following, context)
+                    continue
+                after = self.node(following, context)
+                if after != GO_ON:
+                    return after
+            elif operator == "||" or asks(last):
                 guard = guarded(last, "-n" if operator == "||" else "-z")
                 self._branches([following], context.branch(), whole=False, guard=guard)
             else:
                 after = self.node(following, context)
             last = following
+            answer = self.answers.of(last)
         return after if node.rest[-1][0] == "&&" else GO_ON
 
     def _branches(self, bodies: Sequence[Node], context: Context, whole: bool, guard: Parameter | None = None) -> int:
@@ -230,17 +241,44 @@ class Walker:
     def _if(self, node: If, context: Context) -> int:
         for condition, _ in node.arms[:1]:
             self.block(condition, context)
-        bodies = []
+        bodies: list[Node] = []
+        last: Node | None = node.last
+        taken = False
         for number, (condition, body) in enumerate(node.arms):
-            bodies.append(Block((*condition.items, *body.items)) if number else body)
-        if node.last is not None:
-            bodies.append(node.last)
-        guard = guarded(node.arms[0][0], "-z") if len(bodies) == 1 else None
-        return self._branches(bodies, context.branch(), whole=node.last is not None, guard=guard)
+            answer = self.answers.of(condition) if not taken else False
+            if answer is None:
+                bodies.append(Block((*condition.items, *body.items)) if number else body)
+            elif answer:
+                taken, last = True, body
+            else:
+                self._untaken(body, context)
+        if taken and node.last is not None:
+            self._untaken(node.last, context)
+        if not bodies:
+            return self.node(last, context) if last is not None else GO_ON
+        if last is not None:
+            bodies.append(last)
+        guard = guarded(node.arms[0][0], "-z") if len(node.arms) == 1 and last is None else None
+        return self._branches(bodies, context.branch(), whole=last is not None, guard=guard)
 
     def _case(self, node: Case, context: Context) -> int:
         self.expander.text(node.subject)
-        return self._branches(node.arms, context.branch(), whole=node.whole)
+        taken = self.answers.arm(node)
+        if taken is None:
+            return self._branches(node.arms, context.branch(), whole=node.whole)
+        for number, arm in enumerate(node.arms):
+            if number != taken:
+                self._untaken(arm, context)
+        return self.node(node.arms[taken], context) if taken < len(node.arms) else GO_ON
+
+    def _untaken(self, node: Node, context: Context) -> None:
+        """What certainly does not run here; the functions that it calls are not ones that something unseen may call."""
+        record, functions, opened = self.record, dict(self.functions), self.env_open
+        counts = len(record.commands), len(record.heredocs), len(record.assignments)
+        with self.state.branch():
+            self.node(node, context.branch())
+        del record.commands[counts[0] :], record.heredocs[counts[1] :], record.assignments[counts[2] :]
+        self.functions, self.env_open = functions, opened
 
     def _loop(self, node: Loop, context: Context) -> int:
         for word in node.words:
