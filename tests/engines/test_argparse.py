@@ -63,7 +63,7 @@ def test_values_keep_their_places() -> None:
         ("llama-server", "b11434", "-m m.gguf --draft-max 8", ["removed-flag"]),
         ("tgi", "3.3.7", "--model-id m --max-total-tokens 4k", ["malformed-value"]),
         ("tgi", "3.3.7", "--model-id m --model-id n", ["conflict"]),
-        ("tgi", "3.3.7", "--model-id m --max-input-tokens -1", ["missing-value", "unknown-flag"]),
+        ("tgi", "3.3.7", "--model-id m --max-input-tokens -1", ["malformed-value"]),
         ("trtllm", "snapshot-00209af", "m --max_batch 4", ["unknown-flag"]),
         ("trtllm", "snapshot-00209af", "--tp_size 4", ["missing-model"]),
         ("lmdeploy", "0.16.0", "m --session-l 4096", []),
