@@ -148,13 +148,16 @@ def _elsewhere(
 ) -> tuple[list[ServerGroup], list[Admission]]:
     """What an address may name in other units: of all that has its port and the model that is asked for, the nearest.
 
-    A file that no service of a compose project mounts is supposed to be for the one whose service it names.
+    A file that no service of a compose project mounts is supposed to be for the one whose service it names; else, and where a
+    chart's values stand by themselves, for the namespace whose Service it names.
     """
-    if target.host is None or target.port is None or not front.unit.startswith(_MACHINES):
+    if target.host is None or target.port is None or not front.unit.startswith((*_MACHINES, "helm ")):
         return [], []
     local = target.host in LOCAL_HOSTS
-    if not local and (not front.unit.startswith("host ") or "." in target.host):
+    if not local and not front.unit.startswith(("host ", "helm ")):
         return [], []
+    if not local and ("." in target.host or front.unit.startswith("helm ")):
+        return _in_some_namespace(front, target, groups), []
     other = [each for each in groups if each.first.site.unit not in ("", front.unit)]
     found: list[ServerGroup] = []
     for group in other:
@@ -176,11 +179,29 @@ def _elsewhere(
         and listens(each, target, each.unit)
     ]
     places = {id(each): each.first.site.place.path for each in found} | {id(each): each.place.path for each in proxies}
+    if not found and not proxies and not local:
+        return _in_some_namespace(front, target, groups), []
     near = nearest_paths(front.place.path, places.values())
     return (
         [each for each in found if places[id(each)] in near],
         [each for each in proxies if places[id(each)] in near],
     )
+
+
+def _in_some_namespace(front: Admission, target: Endpoint, groups: list[ServerGroup]) -> list[ServerGroup]:
+    """The servers of the nearest Service of that name, in the namespace that the address has, if it has one."""
+    short = "." not in (target.host or "")
+    found = [
+        group
+        for group in groups
+        if (unit := group.first.site.unit).startswith(CLUSTER)
+        and (short or unit in units_of(target, CLUSTER))
+        and answers(group, target, unit)
+        and (group.first.engine not in CHECKS_NAMES or _named(group.first.names, target) is not False)
+    ]
+    places = {id(each): _stands(each.first.site.data.get("build", ""), each.first.site.place) for each in found}
+    near = nearest_paths(front.place.path, places.values())
+    return [each for each in found if places[id(each)] in near]
 
 
 # Engines that refuse a request for a model that they do not serve.

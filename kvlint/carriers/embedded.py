@@ -21,6 +21,7 @@ from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 
 MAX_CHARACTERS = 1 << 20
 MAX_NODES = 20_000
+MAX_VALUES = 12  # levels of a chart's values
 _PROXY = regex(r"\.conf$|\.cfg$|^[Cc]addyfile")
 _FILE = regex(
     r"^\s*[\"']?(?:models|model_list|applications|llm_configs|endpoints|provider|static_resources)[\"']?\s*:",
@@ -117,9 +118,9 @@ class Around:
 
 
 def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
-    """The configuration files in a ConfigMap."""
+    """The configuration files in a ConfigMap, or in a Secret that is written in plain text."""
     assert isinstance(item.node, Map)
-    yield from files(item.node.map("data"), item, cluster)
+    yield from files(item.node.map("stringData" if item.node.string("kind") == "Secret" else "data"), item, cluster)
 
 
 def generated(cluster: Cluster) -> Iterator[Finding]:
@@ -144,19 +145,43 @@ def _is_file(key: str, value: Scalar) -> bool:
 
 def files(data: Map | None, item: Item, cluster: Cluster) -> Iterator[Finding]:
     """What the files among the texts of a ConfigMap say."""
-    from kvlint.carriers.proxies.upstreams import embedded
-
     around = None
     for entry in data or ():
-        if not isinstance(entry.value, Scalar):
-            continue
-        if _PROXY.search(entry.key.value):
+        if isinstance(entry.value, Scalar) and _is_file(entry.key.value, entry.value):
             around = around or _around(item, cluster)
-            yield from embedded(entry.key.value, entry.value.text, around)
-        elif _FILE.search(entry.value.value):
-            for document in documents(entry.value.text):
-                around = around or _around(item, cluster)
-                yield from read(document, around)
+            yield from _file(entry.key.value, entry.value.text, around)
+
+
+def _file(name: str, text: Text, around: Around) -> Iterator[Finding]:
+    from kvlint.carriers.proxies.upstreams import embedded
+
+    if _PROXY.search(name):
+        yield from embedded(name, text, around)
+        return
+    for document in documents(text):
+        yield from read(document, around)
+
+
+def in_values(node: Node, around: Around, depth: int = 0) -> Iterator[Finding]:
+    """The configuration files that stand in a chart's values, as texts or as they are."""
+    from kvlint.carriers.llama_swap import carrier as llama_swap
+    from kvlint.carriers.proxies import litellm
+
+    if isinstance(node, Map) and (llama_swap.is_config(node) or litellm.is_config(node)):
+        yield from read(node, around)
+    elif depth < MAX_VALUES:
+        for name, each in _inside(node):
+            if not isinstance(each, Scalar):
+                yield from in_values(each, around, depth + 1)
+            elif _is_file(name, each):
+                yield from _file(name, each.text, around)
+
+
+def _inside(node: Node) -> Iterator[tuple[str, Node]]:
+    if isinstance(node, Map):
+        yield from ((entry.key.value, entry.value) for entry in node)
+    elif isinstance(node, List):
+        yield from (("", each) for each in node)
 
 
 def read(node: Node, around: Around) -> Iterator[Finding]:
@@ -244,7 +269,12 @@ def _mentions(node: Node, name: str, depth: int) -> bool:
         return False
     if isinstance(node, Map):
         return any(
-            (entry.key.value == "name" and isinstance(entry.value, Scalar) and entry.value.value == name and depth > 1)
+            (
+                entry.key.value in ("name", "secretName")
+                and isinstance(entry.value, Scalar)
+                and entry.value.value == name
+                and depth > 1
+            )
             or _mentions(entry.value, name, depth + 1)
             for entry in node
         )

@@ -180,3 +180,47 @@ services:
     for host, finds in (("http://chat:443", MISMATCH), ("https://chat.example.com", [])):
         config = PROXY.replace("ADDRESS", host).replace("openai/chat", "openai/Qwen/Qwen3-8B")
         assert found({"compose.yaml": compose, "config.yaml": config}) == finds
+
+
+RELEASE = """\
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: proxy}
+spec:
+  values:
+"""
+APP = """\
+    controllers: {proxy: {containers: {app: {image: {repository: ghcr.io/berriai/litellm, tag: v1.74.0}}}}}
+    configMaps:
+      config:
+        data:
+          config.yaml: |
+"""
+
+
+def test_a_proxy_s_file_among_a_chart_s_values_and_in_a_secret() -> None:
+    config = PROXY.replace("ADDRESS", "http://chat/v1")
+    chart = f"{RELEASE}    proxy_config:\n{indent(config, '      ')}"
+    assert found({"chat.yaml": SERVER, "proxy.yaml": chart}) == MISMATCH
+    assert found({"chat.yaml": SERVER, "proxy.yaml": RELEASE + APP + indent(config, "            ")}) == MISMATCH
+    secret = proxy("http://chat/v1").replace("ConfigMap", "Secret").replace("data:", "stringData:")
+    assert found({"chat.yaml": SERVER, "proxy.yaml": secret}) == MISMATCH
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("proxy/config.yaml", PROXY), ("values.yaml", "proxy_config:\n" + indent(PROXY, "  "))],
+)
+@pytest.mark.parametrize(
+    ("host", "severities"), [("chat", ["warning"]), ("chat.llm.svc.cluster.local", ["warning"]), ("chat.other", [])]
+)
+def test_a_file_that_no_object_holds_is_supposed_to_be_for_the_cluster(
+    name: str, text: str, host: str, severities: list[str]
+) -> None:
+    files = {"k8s/chat.yaml": within("llm", SERVER), name: text.replace("ADDRESS", f"http://{host}/v1")}
+    assert [each[1] for each in found(files)] == severities
+
+
+def test_two_services_of_that_name_are_none() -> None:
+    files = {"a/chat.yaml": SERVER, "b/chat.yaml": SERVER, "config.yaml": PROXY.replace("ADDRESS", "http://chat/v1")}
+    assert found(files) == []

@@ -33,6 +33,7 @@ POD_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
 # API group and kind to the module that reads such objects, in place of the walk for pods.
 HANDLERS: dict[tuple[str, str], str] = {
     ("", "ConfigMap"): "embedded",
+    ("", "Secret"): "embedded",
     ("serving.kserve.io", "InferenceService"): "kubernetes.kserve",
     ("serving.kserve.io", "ServingRuntime"): "kubernetes.kserve",
     ("serving.kserve.io", "ClusterServingRuntime"): "kubernetes.kserve",

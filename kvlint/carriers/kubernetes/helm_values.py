@@ -10,6 +10,7 @@ from kvlint.admission import system
 from kvlint.carriers import nodes
 from kvlint.carriers.arguments import option, options_of, started, truth, whose
 from kvlint.carriers.base import Finding, Item, directory
+from kvlint.carriers.embedded import Around, in_values
 from kvlint.carriers.kubernetes.cluster import Cluster
 from kvlint.carriers.kubernetes.pods import Pod, arguments, count_of, image_of, joined_image, of_container
 from kvlint.patterns import regex
@@ -31,7 +32,7 @@ class HelmValues:
         node = item.node
         if not isinstance(node, Map) or "apiVersion" in node or "services" in node:
             return False
-        return chart_of(node) is not None or _is_values(item.path)
+        return chart_of(node) is not None or _is_values(item.path) or _of_litellm(node)
 
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         cluster = Cluster(project)
@@ -54,6 +55,11 @@ class Release:
 
 
 Chart = Callable[[Map, Release, Cluster], Iterator[Finding]]
+
+
+def _of_litellm(node: Map) -> bool:
+    """The values of LiteLLM's own chart: `proxy_config` is the proxy's whole file."""
+    return node.list("proxy_config", "model_list") is not None
 
 
 def _is_values(path: str) -> bool:
@@ -86,6 +92,16 @@ def values(node: Map, release: Release, cluster: Cluster) -> Iterator[Finding]:
     """What a chart starts with these values; of an unknown chart, every image that stands with a command or arguments."""
     chart = chart_of(node)
     yield from (chart or _anything)(node, release, cluster)
+    yield from in_values(node, _served(node, release))
+
+
+def _served(node: Map, release: Release) -> Around:
+    """Where the files among a chart's values are served from; app-template says under which names."""
+    from kvlint.carriers.kubernetes.app_template import service_names
+
+    controllers = [entry.key.value for entry in node.map("controllers") or ()]
+    hosts = dict.fromkeys(name for each in controllers for name in service_names(node, release.name, each))
+    return Around(release.item.path, release.unit, tuple(hosts), contained=True)
 
 
 def pod_of(release: Release, workload: str, place: Span, spec: Map, hosts: tuple[str, ...] = ()) -> Pod:
