@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from kvlint.carriers import compose_files
 from kvlint.carriers.arguments import declared, told
 from kvlint.carriers.base import COMPOSE_FILE, Finding, Item, directory
 from kvlint.carriers.host import narrowed
@@ -31,9 +31,6 @@ _BASE = regex(
     r"^[._]|(?:^|[-_.])(?:base|common|defaults?|template)(?:[-_.]|$)"
 )  # names of services that only lend their keys
 _PORT = regex(r"(?:(?P<ip>[^:]*|\[[^\]]*\]):)?(?P<host>\d+):(?P<container>\d+)(?:/\w+)?")
-# What `docker compose` reads beside the file that it finds: docs.docker.com/reference/cli/docker/compose (options, -f).
-_FOUND = regex(r"(?:docker-)?compose\.ya?ml", re.IGNORECASE)
-_OVERRIDES = tuple(f"{name}.override.{end}" for name in ("compose", "docker-compose") for end in ("yml", "yaml"))
 MAX_EXTENDS = 8
 
 
@@ -55,7 +52,7 @@ class Compose:
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         claimed = {item.path for item in items}
         for item in items:
-            found = [each for each in _overridden(item, project) if each.path not in claimed]
+            found = [each for each in compose_files.overridden(item, project) if each.path not in claimed]
             for each in (*found, item):
                 if isinstance(each.node, Map):
                     yield from _file(each, project)
@@ -68,8 +65,8 @@ def _file(item: Item, project: Project) -> Iterator[Finding]:
     """The services of a file, each with what an override beside it says of it."""
     file = opened(item, project)
     services = _services(item)
-    over = [opened(each, project) for each in _beside(item, project, _OVERRIDES) if _FOUND.fullmatch(_name(item))]
-    under = {entry.key.value for each in _overridden(item, project) for entry in _services(each)}
+    over = [opened(each, project) for each in compose_files.overrides(item, project)]
+    under = {entry.key.value for each in compose_files.overridden(item, project) for entry in _services(each)}
     extended = {name for entry in services if (name := _extended(entry.value)) is not None}
     for entry in services:
         base = entry.key.value in extended and _BASE.search(entry.key.value)
@@ -82,68 +79,9 @@ def _services(item: Item) -> Map:
     return (item.node.map("services") if isinstance(item.node, Map) else None) or Map((), item.span)
 
 
-def _name(item: Item) -> str:
-    return item.path.rpartition("/")[2]
-
-
-def _beside(item: Item, project: Project, names: tuple[str, ...]) -> list[Item]:
-    """The first file of those names in an item's directory."""
-    base = directory(item.path)
-    paths = [f"{base}/{name}" if base else name for name in names]
-    found = next((path for path in paths if path in project.all_paths), None)
-    return [each for each in project.items(found) if isinstance(each.node, Map)] if found is not None else []
-
-
-def _overridden(item: Item, project: Project) -> list[Item]:
-    """The file that an override is read on top of."""
-    if _name(item) not in _OVERRIDES:
-        return []
-    return _beside(
-        item, project, tuple(f"{name}.{end}" for name in ("compose", "docker-compose") for end in ("yaml", "yml"))
-    )
-
-
-def unit(path: str, project: Project) -> str:
-    """The compose project that a file is of: that of its directory, or of the file that includes it."""
-    return f"compose {_including(path, project)}"
-
-
-def _including(path: str, project: Project) -> str:
-    for _ in range(MAX_EXTENDS):
-        outer = _includers(project).get(path)
-        if outer is None or outer == path:
-            break
-        path = outer
-    return directory(path)
-
-
-def _includers(project: Project) -> dict[str, str]:
-    """Each file that the one compose file which it stands for includes."""
-    found: dict[str, set[str]] = {}
-    for path in project.search("include:"):
-        if not COMPOSE_FILE.fullmatch(path.rpartition("/")[2]):
-            continue
-        for item in project.items(path):
-            listed = item.node.list("include") if isinstance(item.node, Map) else None
-            for name in _included(listed) if listed is not None else ():
-                inner = posixpath.normpath(posixpath.join(directory(path), name))
-                found.setdefault(inner, set()).add(path)
-    return {inner: next(iter(outer)) for inner, outer in found.items() if len(outer) == 1}
-
-
-def _included(listed: List) -> Iterator[str]:
-    for each in listed:
-        if isinstance(each, Map):
-            several = each.list("path")
-            yield from (part.value for part in several or () if isinstance(part, Scalar))
-            each = each.get("path") or each
-        if isinstance(each, Scalar) and each.text.known:
-            yield each.value
-
-
 def opened(item: Item, project: Project) -> _File:
     """A file with the variables that compose fills in: those of its directory, and of the project that includes it."""
-    base, outer = directory(item.path), _including(item.path, project)
+    base, outer = directory(item.path), compose_files.including(item.path, project)
     env = _dotenv(base, project)
     return _File(item, project, {**env, **_dotenv(outer, project)} if outer != base else env, f"compose {outer}")
 

@@ -119,7 +119,7 @@ def _mounted(item: Item, service: Map) -> set[str]:
 
 
 def _service(path: str, project: Project, item: Item, key: Scalar, node: Map) -> Around:
-    from kvlint.carriers import compose
+    from kvlint.carriers import compose, compose_files
 
     container = node.string("container_name")
     aliases = [
@@ -132,7 +132,7 @@ def _service(path: str, project: Project, item: Item, key: Scalar, node: Map) ->
     replicas = _count(node.get("deploy", "replicas"))
     return Around(
         path,
-        compose.unit(item.path, project),
+        compose_files.unit(item.path, project),
         (key.value, *((container,) if container else ()), *aliases),
         tuple(_ports(node.list("ports"))),
         together(worker_count(list(_words(node.get("command")))), replicas),

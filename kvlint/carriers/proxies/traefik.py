@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kvlint.admission import system
-from kvlint.carriers import compose
+from kvlint.carriers import compose_files
 from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.embedded import Around
 from kvlint.carriers.proxies import served
@@ -37,7 +37,7 @@ class Traefik:
             if isinstance(item.node, Map):
                 if _is_dynamic(item.node):
                     yield from _dynamic(item.node, served.around(item.path, project))
-                yield from _labels(item.node, Around(item.path, compose.unit(item.path, project)))
+                yield from _labels(item.node, Around(item.path, compose_files.unit(item.path, project)))
 
 
 CARRIER = Traefik()
