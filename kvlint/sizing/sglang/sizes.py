@@ -106,16 +106,21 @@ def cache_bytes(
     """
     if tokens < 0 or sequences < 0:
         raise ValueError("tokens and sequences are not negative")
-    name = (kv_dtype or "auto").removeprefix("torch.").lower()
-    settings = Settings(
-        release=version or known_releases()[-1],
-        kv_cache_dtype="auto" if name in TYPE_BYTES else CACHE_NAMES.get(name, name),
-        model_dtype=name if name in TYPE_BYTES else None,
-    )
+    settings = settings_of(version or known_releases()[-1], kv_dtype or "auto")
     held = agreed(settings, lambda each: _held(arch, settings, each, tokens))
     if not isinstance(held, int):
         raise UnknownArchitecture(held.missing if isinstance(held, Unknown) else "kv_dtype", held.reason)
     return sequences * held
+
+
+def settings_of(release: str, kv_dtype: str) -> Settings:
+    """The settings for a cache of a type by any of its names."""
+    name = kv_dtype.removeprefix("torch.").lower()
+    return Settings(
+        release=release,
+        kv_cache_dtype="auto" if name in TYPE_BYTES else CACHE_NAMES.get(name, name),
+        model_dtype=name if name in TYPE_BYTES else None,
+    )
 
 
 def _held(arch: Architecture, settings: Settings, each: Rules, tokens: int) -> Result[int]:

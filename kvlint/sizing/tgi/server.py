@@ -9,7 +9,6 @@ from kvlint.engines import TGI_CONTAINERS, repository
 from kvlint.facts import Fact, Range, Unknown, Value, high, quantity
 from kvlint.models.architecture import Architecture
 from kvlint.records import fields
-from kvlint.sizing.kv import element_bytes, growing_elements
 from kvlint.sizing.refusals import start_refusal
 from kvlint.sizing.server import Sizing
 from kvlint.sizing.spans import Refusal
@@ -112,10 +111,9 @@ def usable_bytes(device_memory: int, memory_fraction: Fraction) -> int:
     return int(device_memory * memory_fraction)
 
 
-@quantity("kv_bytes_per_token", unit="B", formula="Σ layers of elements × bytes of one element", source="kv-formulas 1")
-def kv_bytes_per_token(architecture: Architecture, element_bytes: Fraction) -> int:
-    total = sum((growing_elements(layer) for layer in architecture.layers), Fraction(0)) * element_bytes
-    return -(-total.numerator // total.denominator)
+@quantity("kv_bytes_per_token", unit="B", formula="the same on one shard that holds the whole model", source=READ)
+def one_copy(architecture: Architecture, release: str, **given: Any) -> int | Unknown:
+    return per_shard.plain(architecture, release, **{**given, "num_shard": 1})
 
 
 @quantity("request_kv_bytes", unit="B", formula="whole blocks of the window, of one shard", source=READ)
@@ -172,10 +170,7 @@ class TgiSizing(Sizing):
         return None if image is not None and repository(image.value) in TGI_CONTAINERS else super().floating()
 
     def kv_bytes_per_token(self) -> Value[int]:
-        dtype = self.need("kv_dtype")
-        size = element_bytes(dtype.value) if isinstance(dtype, Fact) else dtype
-        element = size if isinstance(size, Unknown) else Fact(size, dtype.origin)  # type: ignore[union-attr]
-        return kv_bytes_per_token(self.server.architecture, element)
+        return one_copy(self.server.architecture, **self._stated())
 
     def kv_bytes_per_token_per_device(self) -> Value[int]:
         return per_shard(self.server.architecture, **self._stated())
