@@ -277,6 +277,7 @@ def _started(
         "chunked_prefill": _chunked(sizing.chunk(started)),
         "block_size": _or_written(fields, "page_size", sizing.page(started)),
         "prefix_caching": _prefixes(fields, sizing.caches_prefixes(started)),
+        "scales_stated": fields.written("quantization_param_path", bool),
         "state_dtype": fields.written("mamba_ssm_dtype"),
         "sliding_ratio": _or(
             share(fields, "swa_full_tokens_ratio"), fields.default("--swa-full-tokens-ratio", SLIDING_RATIO)

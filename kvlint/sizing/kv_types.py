@@ -1,4 +1,4 @@
-"""Types of the cache and of the model that a device or a checkpoint cannot do in vLLM."""
+"""Types of the cache and of the model that a device or a checkpoint cannot do, and scales that a checkpoint brings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from kvlint.facts import Fact, Unknown, Value
+from kvlint.facts import Catalog, Fact, Unknown, Value
 
 if TYPE_CHECKING:
     from kvlint.sizing.server import Sizing
@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 BFLOAT16_SINCE = Fraction("8.0")
 FP8_SINCE = Fraction("8.9")
 FP8 = ("fp8", "fp8_e4m3")
+
+
+def calibrated(sizing: Sizing) -> Value[bool]:
+    """Whether the checkpoint has scales for a quantized cache."""
+    entry = sizing.server.model.entry if sizing.server.model is not None else None
+    if entry is None or not entry.own:
+        why = "whether the checkpoint has scales for the cache is not known"
+        return Unknown("model.kv_scheme", why, "[[model]] config")
+    return Fact(entry.kv_cache_dtype is not None, Catalog(entry.id, "kv_cache_dtype", entry.source))
 
 
 def fault(sizing: Sizing) -> Value[str] | None:

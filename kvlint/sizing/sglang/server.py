@@ -8,6 +8,7 @@ from typing import Any, Union
 from kvlint.facts import Fact, Range, Unknown, Value, quantity
 from kvlint.models.architecture import Architecture
 from kvlint.records import fields
+from kvlint.sizing import kv_types
 from kvlint.sizing.refusals import start_refusal
 from kvlint.sizing.server import Sizing
 from kvlint.sizing.sglang import sizes as sglang
@@ -292,6 +293,10 @@ class SglangSizing(Sizing):
         """Why the engine stops with this model, these settings and this memory; None where it does not, or nobody knows."""
         found, model = self.server.settings.get("start"), self.server.settings.get("model")
         return start_refusal(found, lambda outcome: outcome.refusal, model)
+
+    def kv_calibrated(self) -> Value[bool]:
+        """Whether the checkpoint brings scales for a quantized cache, or a file of its own does."""
+        return self.server.settings.get("scales_stated") or kv_types.calibrated(self)
 
     def heads_remainder(self) -> Value[int] | None:
         ranks = self.server.settings.get("attention_ranks")

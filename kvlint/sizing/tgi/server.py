@@ -169,6 +169,14 @@ class TgiSizing(Sizing):
         image = self.server.process.line.image
         return None if image is not None and repository(image.value) in TGI_CONTAINERS else super().floating()
 
+    def kv_dtype_fault(self) -> Value[str] | None:
+        """The attention that has no fp8 cache (tgi.md, layers/attention/kv_cache.py); other pairs depend on the system."""
+        stated = self._stated()
+        cache, attention = stated.get("kv_cache_dtype"), stated.get("attention")
+        if not isinstance(cache, Fact) or not isinstance(attention, Fact) or attention.value != "flashdecoding":
+            return None
+        return Fact(f"a cache of {cache.value} needs flashinfer or paged attention", cache.origin)
+
     def kv_bytes_per_token(self) -> Value[int]:
         return one_copy(self.server.architecture, **self._stated())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from kvlint.facts import Assumed, Catalog, Fact, Unknown, Value, quantity
+from kvlint.facts import Assumed, Fact, Unknown, Value, quantity
 from kvlint.models.architecture import Architecture, Attention, Compressed, State
 from kvlint.records import fields
 from kvlint.sizing import kv_types
@@ -211,12 +211,7 @@ class VllmSizing(Sizing):
         """Whether the checkpoint brings scales for a quantized cache, or the engine works them out."""
         if "calculated_scales" in self.server.settings:
             return Fact(True, Assumed("the engine works the scales out"))
-        entry = self.server.model.entry if self.server.model is not None else None
-        if entry is None or not entry.own:
-            return Unknown(
-                "model.kv_scheme", "whether the checkpoint has scales for the cache is not known", "[[model]] config"
-            )
-        return Fact(entry.kv_cache_dtype is not None, Catalog(entry.id, "kv_cache_dtype", entry.source))
+        return kv_types.calibrated(self)
 
     def kv_dtype_fault(self) -> Value[str] | None:
         """Why the device or the checkpoint cannot do the types that are written; None where nothing is in the way."""
