@@ -52,11 +52,12 @@ class Action:
 
 @dataclass(slots=True)
 class Template:
-    """A source with its actions blanked: `text` has the length of `source.text`."""
+    """A source with its actions blanked: `text` has the length of `source.text`.  `gone`: lines that are taken to be left out."""
 
     source: Source
     text: str
     actions: list[Action]
+    gone: list[tuple[int, int]] = field(default_factory=list)
     _starts: list[int] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +65,52 @@ class Template:
 
     def within(self, start: int, end: int) -> list[Action]:
         return self.actions[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
+
+
+@dataclass(slots=True)
+class Choice:
+    """An `if` on lines of its own.  `arms`: the lines of each branch.  `whole`: one of them is taken, whatever holds."""
+
+    start: int
+    end: int
+    arms: list[tuple[int, int]]
+    whole: bool
+
+
+def choices(template: Template, start: int, end: int) -> Iterator[Choice]:
+    """Each `if` that begins between two offsets and whose every `else` and `end` stands on a line of its own, outermost first."""
+    source, found = template.source, []
+    stack: list[list[Action]] = []
+    for action in template.actions:
+        if action.kind == "open":
+            stack.append([action])
+        elif action.kind == "else" and stack:
+            stack[-1].append(action)
+        elif action.kind == "close" and stack:
+            parts = [*stack.pop(), action]
+            if start <= parts[0].start < end and all(part.alone for part in parts) and _says(source, parts[0], "if"):
+                lines = [(_line_start(source, part.start), _line_end(source, part.end)) for part in parts]
+                arms = [(one[1], other[0]) for one, other in pairwise(lines) if one[1] <= other[0]]
+                whole = parts[-2].kind == "else" and not _says(source, parts[-2], "else if", "elif")
+                if len(arms) == len(parts) - 1:
+                    found.append(Choice(lines[0][0], lines[-1][1], arms, whole))
+    yield from sorted(found, key=lambda choice: choice.start)
+
+
+def _says(source: Source, action: Action, *words: str) -> bool:
+    written = " ".join(source.text[action.start + 2 : action.end - 2].strip(" \t\r\n-+~").split(maxsplit=2)[:2])
+    return any(written == word or written.startswith(word + " ") for word in words)
+
+
+def taken(template: Template, choice: Choice, arm: int) -> Template:
+    """The template with one branch of a choice written out, the others and the choice itself left out."""
+    start, end = choice.arms[arm]
+    gone = [(choice.start, start), (end, choice.end)]
+    text = template.text
+    for a, b in gone:
+        text = text[:a] + "\n" * (b - a) + text[b:]
+    kept = [action for action in template.actions if not any(a <= action.start < b for a, b in gone)]
+    return Template(template.source, text, kept, gone)
 
 
 def blank(source: Source) -> Template:

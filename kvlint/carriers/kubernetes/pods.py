@@ -10,9 +10,10 @@ from kvlint.carriers.base import Item
 from kvlint.carriers.host import narrowed
 from kvlint.carriers.kubernetes.cluster import Cluster, texts, unit
 from kvlint.carriers.launch import SCRIPT_ENDINGS, Launch, Scripts, launches
-from kvlint.command import Opening
+from kvlint.command import CommandLine, Opening
 from kvlint.facts import Assumed, Fact, Unknown, Value, Written, quantity
 from kvlint.formats.shell import invocation, kubelet_expand
+from kvlint.parsing import kind_of
 from kvlint.patterns import regex
 from kvlint.records import dataclass, field, replace
 from kvlint.source import HOLE, Span, Text
@@ -96,6 +97,56 @@ def processes(pod: Pod, cluster: Cluster) -> Iterator[Process]:
 
 
 def of_container(pod: Pod, container: Map, cluster: Cluster) -> Iterator[Process]:
+    found = list(_started(pod, container, cluster))
+    yield from _branches(pod, container, cluster, bool(found)) or found
+
+
+def _branches(pod: Pod, container: Map, cluster: Cluster, seen: bool) -> list[Process]:
+    """What each branch of a chart's template starts, where its branches write the command.
+
+    Of an `if` without `else` the line without it says enough, if there is one (`seen`).  Nobody knows which branch is taken, or
+    with which values: a line from inside of one is open at its end.
+    """
+    written = [container.get(key) for key in ("command", "args")]
+    if not any(_touched(node) for node in written) or kind_of(pod.item.path) != "yaml":
+        return []
+    from kvlint.formats import yaml
+
+    known = [_said(node) for node in written]
+    found: list[Process] = []
+    told_: set[tuple[str, ...]] = set()
+    for nodes in yaml.alternatives(pod.item.source, pod.item.span, container.span):
+        if seen and len(nodes) < 2:
+            continue
+        for node in nodes:
+            if [_said(node.get(key)) for key in ("command", "args")] == known:
+                continue
+            for process in _started(pod, node, cluster):
+                words = tuple(word.value for word in process.line.words)
+                if words not in told_:
+                    told_.add(words)
+                    found.append(replace(process, line=_opened(process.line, node.span)))
+    return found
+
+
+def _touched(node: Node | None) -> bool:
+    """Whether a template writes a part of a node."""
+    if isinstance(node, List):
+        return bool(node.open) or any(_touched(item) for item in node)
+    return isinstance(node, Opaque) or (isinstance(node, Scalar) and not node.text.known)
+
+
+def _said(node: Node | None) -> list[str]:
+    items = node.items if isinstance(node, List) else (node,)
+    return [item.value for item in items if isinstance(item, Scalar)]
+
+
+def _opened(line: CommandLine, place: Span) -> CommandLine:
+    opening = Opening(len(line.args), place, "a template chooses between several values", "render the template")
+    return replace(line, open=(*line.open, opening))
+
+
+def _started(pod: Pod, container: Map, cluster: Cluster) -> Iterator[Process]:
     command, args = container.get("command"), container.get("args") or hidden(container, "args")
     image = image_of(container)
     if command is None and args is None and image is None and pod.engine is None:

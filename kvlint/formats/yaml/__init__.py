@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import islice
 
 from kvlint.formats import helm
 from kvlint.formats.document import Comment, Document, Unreadable, comment_at
@@ -17,10 +18,12 @@ from kvlint.formats.yaml.nodes import Frame, wrap
 from kvlint.formats.yaml.stream import chunks, is_empty
 from kvlint.formats.yaml.template import Tracker
 from kvlint.patterns import regex
-from kvlint.source import Source
-from kvlint.tree import Opaque
+from kvlint.source import Source, Span
+from kvlint.tree import Map, Opaque, walk
 
-__all__ = ["Comment", "Document", "comments", "documents"]
+__all__ = ["Comment", "Document", "alternatives", "comments", "documents"]
+
+MOST_CHOICES = 6  # that are followed in one node, and branches of one of them
 
 _LINE = regex(r"[^\r\n]*")
 # Schemas of tens of thousands of lines, which configure nothing.
@@ -36,6 +39,28 @@ def documents(source: Source, *, templated: bool = False) -> Iterator[Document]:
     text = template.text if template is not None else source.text
     for start, end in chunks(text):
         yield _document(source, text, start, end, template)
+
+
+def alternatives(source: Source, document: Span, within: Span) -> Iterator[list[Map]]:
+    """For each `if` that begins inside a map of a templated document, the map as each branch makes it.
+
+    `if` without `else` comes with the one branch that it has.  Where a branch cannot be read, nothing is said of its `if`.
+    """
+    template = helm.blank(source)
+    for choice in islice(helm.choices(template, within.start, within.end), MOST_CHOICES):
+        arms = range(len(choice.arms)) if len(choice.arms) <= MOST_CHOICES else ()
+        found = [_within(source, document, helm.taken(template, choice, arm), within.start) for arm in arms]
+        made = [node for node in found if node is not None]
+        if made and len(made) == len(choice.arms):
+            yield made
+
+
+def _within(source: Source, document: Span, template: helm.Template, start: int) -> Map | None:
+    root = _document(source, template.text, document.start, document.end, template).node
+    for node in walk(root) if root is not None else ():
+        if isinstance(node, Map) and node.span.start == start:
+            return node
+    return None
 
 
 def comments(source: Source) -> list[Comment]:

@@ -141,6 +141,8 @@ class _Scalar(Scalar):
         text = scalar_text(frame.source, frame.text, start, end, leaf.value, leaf.style)
         if frame.template is not None:
             found = list(templates.blots(frame.template.within(start, end), end))
+            if frame.template.gone:
+                found = templates.without(found, frame.template.gone, start, end)
             if found:
                 text = templates.veil_text(text, found, frame.source, leaf.style == ">")
         for use in reversed(frame.via):

@@ -147,12 +147,13 @@ def _open(branch: Branch, veil: Veiled) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Blot:
-    """Characters of the file that a template replaces.  `splice`: by several words, or none."""
+    """Characters of the file that a template replaces.  `splice`: by several words, or none.  `gone`: by nothing."""
 
     start: int
     end: int
     splice: bool
     alone: bool
+    gone: bool = False
 
 
 @dataclass(slots=True)
@@ -178,6 +179,12 @@ def blots(actions: list[Action], end: int) -> Iterator[Blot]:
             yield Blot(action.start, action.end, splice, action.alone)
     if region is not None:
         yield Blot(region.start, end, True, region.alone)
+
+
+def without(marks: list[Blot], gone: list[tuple[int, int]], start: int, end: int) -> list[Blot]:
+    """The blots of a scalar, with those for the lines in it that are left out."""
+    more = [Blot(max(a, start), min(b, end), False, True, True) for a, b in gone if a < end and start < b]
+    return sorted([*marks, *more], key=lambda blot: blot.start)
 
 
 def veil_text(text: Text, marks: list[Blot], source: Source, folded: bool) -> Text:
@@ -217,6 +224,8 @@ def _hole(parts: list[Text], source: Source, blot: Blot, folded: bool) -> bool:
     place = source.span(blot.start, blot.end)
     if folded and blot.alone and before and not before[-1].isspace():
         parts.append(Text.at(" ", source.span(blot.start, blot.start)))
+    if blot.gone:
+        return folded
     parts.append(Text.unknown(place, REASON, SUPPLY, blot.splice))
     return blot.alone and (folded or before.rstrip(" \t").endswith("\\\n"))
 
