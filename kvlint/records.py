@@ -4,12 +4,17 @@ The standard decorator writes and compiles five functions for each class while i
 hundred classes and makes records of sixty; most of a short run went there.  Here comparison, hash and repr are shared, and
 `__init__` is compiled for the third record of a class.  What the records do is the same, and `dataclasses.fields`, `replace` and
 `asdict` know them.  Options and fields that kvlint does not use are not supported.
+
+`frozen` gives a record its hash, and type checkers refuse to set its fields.  At run time nothing does: a class that refuses
+would make each of its records by one call for each field.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from operator import attrgetter
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 MISSING: Any = object()
@@ -70,14 +75,12 @@ def _record(cls: Any, frozen: bool, eq: bool) -> Any:
     namespace["__record__"] = every
     namespace["__match_args__"] = tuple(each.name for each in every if each.init)
     namespace["__dataclass_fields__"] = _STANDARD
-    namespace["__init__"] = _first_init(frozen)
+    namespace["__init__"] = _first_init()
     namespace.setdefault("__repr__", _repr)
     if eq:
         namespace["__values__"] = staticmethod(_values([each.name for each in every if each.compare]))
         namespace.setdefault("__eq__", _eq)
         namespace.setdefault("__hash__", _hash if frozen else None)
-    if frozen:
-        namespace.update(_FROZEN)
     made = type(cls)(cls.__name__, cls.__bases__, namespace)
     made.__qualname__ = cls.__qualname__
     return made
@@ -96,7 +99,7 @@ def _values(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda record: tuple([getattr(record, name) for name in names])
 
 
-def _first_init(frozen: bool) -> Callable[..., None]:
+def _first_init() -> Callable[..., None]:
     """Fills the first records of a class, and puts a compiled `__init__` in its place once there are more."""
     left = 2
 
@@ -106,7 +109,7 @@ def _first_init(frozen: bool) -> Callable[..., None]:
         if left >= 0 and _filled(self, args, kwargs):
             return
         cls: Any = next(base for base in type(self).__mro__ if base.__dict__.get("__init__") is init)
-        compiled = _compiled_init(cls, frozen)
+        compiled = _compiled_init(cls)
         cls.__init__ = compiled
         compiled(self, *args, **kwargs)
 
@@ -132,13 +135,38 @@ def _filled(record: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     if given:
         return False
     for name, value in values.items():
-        object.__setattr__(record, name, value)
+        setattr(record, name, value)
     if hasattr(record, "__post_init__"):
         record.__post_init__()
     return True
 
 
-def _compiled_init(cls: Any, frozen: bool) -> Callable[..., None]:
+def _compiled_init(cls: Any) -> Callable[..., None]:
+    if hasattr(cls, "__post_init__") or not all(
+        each.init and each.default_factory is MISSING for each in cls.__record__
+    ):
+        return _written_init(cls)
+    names = cls.__match_args__
+    code = _stores(len(names)).replace(co_varnames=("self", *names), co_names=names)
+    defaults = tuple(each.default for each in cls.__record__ if each.default is not MISSING)
+    made = FunctionType(code, {}, "__init__", defaults)
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    return made
+
+
+@cache
+def _stores(count: int) -> CodeType:
+    """The code of an `__init__` that sets `count` fields to its arguments; classes differ in their names alone."""
+    names = [f"field_{number}" for number in range(count)]
+    scope: dict[str, Any] = {}
+    stores = "\n ".join([f"self.{name} = {name}" for name in names] or ["pass"])
+    exec(f"def __init__({', '.join(['self', *names])}):\n {stores}", scope)
+    code: CodeType = scope["__init__"].__code__
+    return code
+
+
+def _written_init(cls: Any) -> Callable[..., None]:
+    """The `__init__` of a class with fields that are made anew or left out, or with more to do than setting them."""
     scope: dict[str, Any] = {"FROM_FACTORY": FROM_FACTORY}
     parameters = ["self"]
     body = []
@@ -158,9 +186,7 @@ def _compiled_init(cls: Any, frozen: bool) -> Callable[..., None]:
             continue
         if each.init:
             parameters.append(name + default)
-        if frozen:
-            scope[f"set_{name}"] = getattr(cls, name).__set__
-        body.append(f"set_{name}(self, {value})" if frozen else f"self.{name} = {value}")
+        body.append(f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
     exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(body or ["pass"]), scope)
@@ -182,35 +208,6 @@ def _eq(self: Any, other: Any) -> Any:
 
 def _hash(self: Any) -> int:
     return hash(self.__values__(self))
-
-
-def _refuse_setting(self: object, name: str, value: object) -> None:
-    from dataclasses import FrozenInstanceError
-
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
-
-
-def _refuse_deleting(self: object, name: str) -> None:
-    from dataclasses import FrozenInstanceError
-
-    raise FrozenInstanceError(f"cannot delete field {name!r}")
-
-
-def _state(self: Any) -> list[Any]:
-    return [getattr(self, each.name) for each in self.__record__]
-
-
-def _restore(self: Any, state: list[Any]) -> None:
-    for each, value in zip(self.__record__, state, strict=True):
-        object.__setattr__(self, each.name, value)
-
-
-_FROZEN = {
-    "__setattr__": _refuse_setting,
-    "__delattr__": _refuse_deleting,
-    "__getstate__": _state,
-    "__setstate__": _restore,
-}
 
 
 class _Standard:

@@ -80,7 +80,6 @@ def _templated(frame: Frame, leaf: Leaf) -> Node:
 
 class _Scalar(Scalar):
     __slots__ = ("_frame", "_leaf", "_text")
-    __setattr__ = object.__setattr__
     _leaf: Leaf
     _frame: Frame
     _text: Text | None
@@ -152,7 +151,6 @@ class _Scalar(Scalar):
 
 class _List(List):
     __slots__ = ("_branch", "_frame", "_made")
-    __setattr__ = object.__setattr__
     _branch: Branch
     _frame: Frame
     _made: tuple[Node, ...] | None
@@ -185,7 +183,6 @@ class _List(List):
 
 class _Map(Map):
     __slots__ = ("_branch", "_frame", "_made")
-    __setattr__ = object.__setattr__
     _branch: Branch
     _frame: Frame
     _made: _Entries | None
