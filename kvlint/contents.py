@@ -2,23 +2,64 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
+from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 
 RUN_BYTES = 2**20
 _APART = b"\0"  # stands between files, in no word that is searched for
+_LOWER = bytes(range(256)).lower()
+_KIND = regex(rb"[\"']?[ \t]*:[ \t]*[\"']?([A-Za-z]+)")
+
+
+@dataclass(slots=True)
+class _Run:
+    """Files end to end, in `data`."""
+
+    paths: Sequence[str]
+    data: bytes
+    starts: Sequence[int]
+
+    @classmethod
+    def joined(cls, paths: Sequence[str], parts: Sequence[bytes]) -> _Run:
+        starts, at = [], 0
+        for part in parts:
+            starts.append(at)
+            at += len(part) + len(_APART)
+        return cls(paths, _APART.join(parts), starts)
+
+    def parts(self) -> list[bytes]:
+        ends = [*(start - len(_APART) for start in self.starts[1:]), len(self.data)]
+        return [self.data[start:end] for start, end in zip(self.starts, ends, strict=True)]
+
+    def after(self, word: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[bytes, str]]:
+        """What `pattern` takes behind each `word`, and the file where it stands."""
+        at = self.data.find(word)
+        while at >= 0:
+            at += len(word)
+            match = pattern.match(self.data, at)
+            if match is not None:
+                yield match[1], self.paths[bisect_right(self.starts, at) - 1]
+            at = self.data.find(word, at)
+
+    def holding(self, word: bytes) -> Iterator[str]:
+        """The files that hold `word`, each once."""
+        at = self.data.find(word)
+        while at >= 0:
+            file = bisect_right(self.starts, at) - 1
+            yield self.paths[file]
+            at = self.data.find(word, self.starts[file + 1]) if file + 1 < len(self.starts) else -1
 
 
 @dataclass(slots=True)
 class Contents:
     """Files by path, in the order in which they were added."""
 
-    _runs: list[bytes] = field(default_factory=list)
-    _starts: list[list[int]] = field(default_factory=list)  # of each run: where its files begin
-    _paths: list[list[str]] = field(default_factory=list)
-    _places: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    _runs: list[_Run] = field(default_factory=list)
+    _places: dict[str, tuple[_Run, int, int]] = field(default_factory=dict)
     _waiting: list[tuple[str, bytes]] = field(default_factory=list)
     _length: int = 0
 
@@ -43,42 +84,45 @@ class Contents:
     def get(self, path: str) -> bytes:
         """A file's bytes; none for a file that was not added."""
         self._close()
-        place = self._places.get(path)
-        return self._runs[place[0]][place[1] : place[2]] if place is not None else b""
+        if path not in self._places:
+            return b""
+        run, start, end = self._places[path]
+        return run.data[start:end]
 
     def holding(self, word: bytes) -> list[str]:
         """The files that hold `word`, in their order."""
         self._close()
-        return [path for number, run in enumerate(self._runs) for path in self._in_run(number, run, word)]
+        return [path for run in self._runs for path in run.holding(word)]
 
-    def holding_any(self, words: Iterable[bytes]) -> set[str]:
-        """The files that hold one of `words`, which are in lower case, in whatever case."""
+    def kinds(self) -> dict[bytes, list[str]]:
+        """The files by the kinds of objects that they seem to hold or name."""
         self._close()
-        found: set[str] = set()
-        for number, run in enumerate(self._runs):
-            folded = run.lower()
-            for word in words:
-                found.update(self._in_run(number, folded, word))
-        return found
+        found: dict[bytes, dict[str, None]] = {}
+        for run in self._runs:
+            for kind, path in run.after(b"kind", _KIND):
+                found.setdefault(kind, {})[path] = None
+        return {kind: list(paths) for kind, paths in found.items()}
 
-    def _in_run(self, number: int, run: bytes, word: bytes) -> Iterator[str]:
-        starts, paths = self._starts[number], self._paths[number]
-        at = run.find(word)
-        while at >= 0:
-            file = bisect_right(starts, at) - 1
-            yield paths[file]
-            at = run.find(word, starts[file + 1]) if file + 1 < len(starts) else -1
+    def hinted(self, words: Collection[bytes]) -> Iterator[tuple[bytes, str]]:
+        """Each of `words`, which are in lower case, with the files that hold it in whatever case, and with a few more.
+
+        Bytes that stand in no word are left out first.  That halves what is searched, and makes words of what stood apart.
+        """
+        self._close()
+        letters = set(b"".join(words))
+        idle = bytes(byte for byte, lower in enumerate(_LOWER) if lower not in letters)
+        for run in self._runs:
+            short = _Run.joined(run.paths, [part.translate(_LOWER, idle) for part in run.parts()])
+            for word in words:
+                for path in short.holding(word):
+                    yield word, path
 
     def _close(self) -> None:
         """Join what waits to one run."""
         if not self._waiting:
             return
-        starts, at = [], 0
-        for path, data in self._waiting:
-            starts.append(at)
-            self._places[path] = (len(self._runs), at, at + len(data))
-            at += len(data) + len(_APART)
-        self._runs.append(_APART.join([data for _, data in self._waiting]))
-        self._starts.append(starts)
-        self._paths.append([path for path, _ in self._waiting])
+        run = _Run.joined([path for path, _ in self._waiting], [data for _, data in self._waiting])
+        self._runs.append(run)
+        for (path, data), start in zip(self._waiting, run.starts, strict=True):
+            self._places[path] = (run, start, start + len(data))
         self._waiting, self._length = [], 0

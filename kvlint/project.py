@@ -79,7 +79,10 @@ SEEDS = (
 )
 # Each of them holds one of these fewer words, and most files hold none (`context` would not do: every pod has a securityContext).
 _COMMON = (b"lm", b"model", b"concurrency", b"conn", b"_request", b"token")
-_HINTS = tuple(dict.fromkeys(next((part for part in _COMMON if part in word), word) for word in SEEDS))
+_HINTS: dict[bytes, list[bytes]] = {}  # the words by what is searched in their place
+for _word in SEEDS:
+    _HINTS.setdefault(next((part for part in _COMMON if part in _word), _word), []).append(_word)
+_MARK = b"kvlint:"
 KEPT_BYTES = 256 * 1024  # context files above this are looked at when a name leads to them, not searched
 
 # A word that starts an engine or a proxy: what makes an unreadable document an error.
@@ -97,10 +100,11 @@ BLANKED = regex(r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^}]*\}", re.DOTALL)
 def names_serving(data: bytes) -> bool:
     """Whether a file's bytes hold one of the words of `SEEDS`."""
     folded = data.lower()
-    for hint in _HINTS:
-        if hint in folded:
-            return any(word in folded for word in SEEDS)
-    return False
+    return any(hint in folded and _any_in(folded, words) for hint, words in _HINTS.items())
+
+
+def _any_in(data: bytes, words: list[bytes]) -> bool:
+    return any(word in data for word in words)
 
 
 @dataclass(eq=False, slots=True)
@@ -138,20 +142,20 @@ class Project:
                 continue
             self._contents.add(path, data if len(data) <= KEPT_BYTES or self._matters(path, data) else b"")
         self.read = len(self._contents)
-        self.marked = set(self._contents.holding(b"kvlint:"))
-        hinted = self._contents.holding_any(_HINTS)
-        self.seeds = [
-            path
-            for path in self._contents
-            if path in self.given
-            or (path in hinted and names_serving(self._contents.get(path)))
-            or any(matches_path(each, path) for each in named)
-        ]
+        found = set(self.given)
+        for hint, path in self._contents.hinted(_HINTS):
+            if hint == _MARK and _MARK in self._contents.get(path):
+                self.marked.add(path)
+            if path not in found and _any_in(self._contents.get(path).lower(), _HINTS[hint]):
+                found.add(path)
+        if named:
+            found.update(path for path in self._contents if any(matches_path(each, path) for each in named))
+        self.seeds = [path for path in self._contents if path in found]
         self._seeds = frozenset(self.seeds)
 
     def _matters(self, path: str, data: bytes) -> bool:
         """Whether a long file is read: one that nothing leads to is looked at when a name does."""
-        return path in self.given or b"kvlint:" in data or names_serving(data)
+        return path in self.given or _MARK in data or names_serving(data)
 
     def refuse(self, path: str, message: str, line: int = 1) -> None:
         self.not_understood.append(NotUnderstood(path, line, message))
@@ -210,17 +214,17 @@ class Project:
             if document.node is not None
         ]
 
-    def search(self, needle: str, among: str = "") -> Iterable[str]:
+    def search(self, needle: str, kind: str = "") -> Iterable[str]:
         """Pass two: files whose bytes hold `needle`, seeds and context alike, each once.
 
-        `among`: only files that hold it too; those where `needle` is but a part of a longer name may be left out.
+        `kind`: only files with such an object; those where `needle` is but a part of a longer name may be left out.
         """
         if not needle:
             return ()
         if self._searched is None:
             names = Counter(name for path in self.seeds for name in set(_words(self._contents.get(path))))
             self._searched = _Searched(names, self._contents)
-        return self._searched.find(_encoded(needle), _encoded(among))
+        return self._searched.find(_encoded(needle), _encoded(kind))
 
     def text(self, path: str) -> Source | None:
         parsed = self.parsed(path)
@@ -254,23 +258,27 @@ class _Searched:
         self._contents = contents
         self._rare = {name for name, count in seeds.items() if count <= FEW}
         self._paths: dict[bytes, list[str]] = {}
+        self._kinds: dict[bytes, list[str]] | None = None
         self._places: dict[bytes, dict[bytes, list[str]]] = {}
 
-    def find(self, wanted: bytes, among: bytes) -> Iterable[str]:
-        if not among:
+    def find(self, wanted: bytes, kind: bytes) -> Iterable[str]:
+        if not kind:
             return self._holding(wanted)
+        if self._kinds is None:
+            self._kinds = self._contents.kinds()
+        among = self._kinds.get(kind, [])
         if wanted not in self._rare:
-            return [path for path in self._holding(among) if wanted in self._contents.get(path)]
-        if among not in self._places:
-            places = self._places.setdefault(among, {})
-            for path in self._holding(among):
+            return [path for path in among if wanted in self._contents.get(path)]
+        if kind not in self._places:
+            places = self._places.setdefault(kind, {})
+            for path in among:
                 for name in self._rare.intersection(_words(self._contents.get(path))):
                     places.setdefault(name, []).append(path)
-        return self._places[among].get(wanted, ())
+        return self._places[kind].get(wanted, ())
 
     def _holding(self, wanted: bytes) -> list[str]:
         if wanted not in self._paths:
-            self._paths[wanted] = list(self._contents.holding(wanted))
+            self._paths[wanted] = self._contents.holding(wanted)
         return self._paths[wanted]
 
 

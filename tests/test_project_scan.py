@@ -28,13 +28,15 @@ def test_a_search_among_files_of_a_kind() -> None:
         "a.yaml": b"kind: Service\nname: x",
         "b.yaml": b"kind: Secret\nname: x",
         "c.yaml": b"kind: Service\nname: y",
+        "d.json": b'{"kind": "Service", "name": "z"}',
     }
     project = Project(Memory(files), Config())
     project.scan()
     assert list(project.search("name: x")) == ["a.yaml", "b.yaml"]
-    assert list(project.search("name: x", "kind: Service")) == ["a.yaml"]
-    assert list(project.search("y", "kind: Service")) == ["c.yaml"]
-    assert list(project.search("serv", "kind: Service")) == []
+    assert list(project.search("name: x", "Service")) == ["a.yaml"]
+    assert list(project.search("y", "Service")) == ["c.yaml"]
+    assert list(project.search("z", "Service")) == ["d.json"]
+    assert list(project.search("serv", "Service")) == []
     assert list(project.search("")) == []
     assert project.all_paths == set(files)
 

@@ -21,7 +21,7 @@ def kept_together(services: list[Map], labels: Mapping[str, str], near: Item, cl
 
 def _beside(near: Item, kind: str, cluster: Cluster) -> Iterator[Map]:
     """The objects of a kind in the namespace of `near`."""
-    cluster.search(f"kind: {kind}")
+    cluster.search(kind, kind)
     for item in cluster.of_kind(kind):
         if isinstance(item.node, Map) and namespace(item) == namespace(near):
             yield item.node

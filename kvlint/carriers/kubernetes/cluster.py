@@ -26,7 +26,7 @@ class Cluster:
     items: list[Item] = field(default_factory=list)
     objects: dict[tuple[str, str], list[Item]] = field(default_factory=dict)
     kinds: dict[str, list[Item]] = field(default_factory=dict)
-    searched: set[tuple[str, str | None]] = field(default_factory=set)
+    searched: set[tuple[str, str]] = field(default_factory=set)
     selectors: dict[str, list[tuple[Item, dict[str, str]]]] = field(default_factory=dict)
     paths: set[str] = field(default_factory=set)
 
@@ -59,12 +59,12 @@ class Cluster:
     def of_kind(self, kind: str) -> tuple[Item, ...]:
         return tuple(self.kinds.get(kind, ()))
 
-    def search(self, name: str, kind: str | None = None) -> None:
+    def search(self, name: str, kind: str = "") -> None:
         """Read the files that hold `name`; with `kind`, only those that hold such an object too."""
         if not name or (name, kind) in self.searched:
             return
         self.searched.add((name, kind))
-        for path in self.project.search(name, f"kind: {kind}" if kind else ""):
+        for path in self.project.search(name, kind):
             if path in self.paths:
                 continue
             self.paths.add(path)

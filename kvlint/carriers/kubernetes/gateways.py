@@ -286,7 +286,7 @@ def _traefik(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
 def _of_ingress_route(item: Item, cluster: Cluster) -> Endpoint | None:
     """The one Service to which the routes that use a middleware send."""
     name, _ = _name(item.node) if isinstance(item.node, Map) else ("", None)
-    cluster.search("kind: IngressRoute")
+    cluster.search("IngressRoute", "IngressRoute")
     found: dict[tuple[str, int | None], Endpoint] = {}
     for route in cluster.of_kind("IngressRoute"):
         if not isinstance(route.node, Map) or namespace(route) != namespace(item):
