@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 from kvlint.patterns import regex
 
@@ -43,6 +44,7 @@ def parse_size(text: str) -> int | None:
     return int(Fraction(match[1]) * UNITS[match[2]])
 
 
+@lru_cache(maxsize=1024)
 def parse_quantity(text: str) -> int | None:
     """Bytes (or units) of a Kubernetes quantity, `16Gi`, `500M`, `2e9`, rounded up as Kubernetes does; None if it is none."""
     match = _QUANTITY.fullmatch(text.strip())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from kvlint.engines.argparse import Given
@@ -106,10 +107,15 @@ def _number(given: Given) -> Any:
 
 def exact(number: Any) -> Fraction | Unknown:
     """A decimal as it is written; what is no finite number is a value that the engine refuses or never compares."""
+    return _decimal(str(number))
+
+
+@lru_cache(maxsize=1024)
+def _decimal(text: str) -> Fraction | Unknown:
     try:
-        return Fraction(str(number))
+        return Fraction(text)
     except (ValueError, ZeroDivisionError, OverflowError):
-        return Unknown("argument", f"{number} is no number", "a number")
+        return Unknown("argument", f"{text} is no number", "a number")
 
 
 def gibibytes(number: Any) -> int | Unknown:

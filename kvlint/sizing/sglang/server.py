@@ -28,7 +28,12 @@ def start(architecture: Architecture, release: str, **given: Any) -> Start:
     known = {field.name for field in fields(Settings)}
     fields_given = {name: value for name, value in given.items() if name in known}
     place = {name: value for name, value in given.items() if name in PLACE}
-    return start_of(architecture, Settings(release=release, **fields_given), **place)
+    settings = Settings(release=release, **fields_given)
+    key = ("start", settings, tuple(place.items()))
+    found: Start | None = architecture.memo.get(key)
+    if found is None:
+        found = architecture.memo[key] = start_of(architecture, settings, **place)
+    return found
 
 
 @quantity("kv_dtype", unit="", formula="the cache type after the engine's defaults", source=EXECUTED)

@@ -63,16 +63,16 @@ class Layout:
 
 def layouts(arch: Architecture, settings: Settings) -> tuple[Layout | Refusal | Unknown, ...]:
     """One layout, or those of the two neighbours of a release that was not read and may follow either."""
-    found = [_layout(arch, settings, each) for each in rules(settings.release)]
-    return (found[0],) if found[1:] == found[:1] else tuple(found)
+    return _layouts(arch, settings, _cutting(arch, settings))
 
 
 def layout(arch: Architecture, settings: Settings) -> Layout | Refusal | Unknown:
     """The layout of one server; Unknown where no fact gives it, Refusal where the engine stops whatever the memory."""
-    found = layouts(arch, settings)
+    alike = _cutting(arch, settings)
+    found = _layouts(arch, settings, alike)
     if len(found) == 1:
         return found[0]
-    key = (_cutting(arch, settings), rules(settings.release))
+    key = (alike, rules(settings.release))
     same = arch.memo.get(key)
     if same is None:
         same = arch.memo[key] = _same(found)
@@ -112,13 +112,15 @@ def _counts(each: Rules, layout: Layout) -> tuple[object, ...]:
     )
 
 
-def _layout(arch: Architecture, settings: Settings, each: Rules) -> Layout | Refusal | Unknown:
-    """A layout, cut once for all servers whose settings differ in nothing that cuts it."""
-    alike = _cutting(arch, settings)
-    found = arch.memo.get((alike, each))
-    if found is None:
-        found = arch.memo[alike, each] = _cut(arch, alike, each)
-    return replace(found, settings=settings) if isinstance(found, Layout) else found
+def _layouts(arch: Architecture, settings: Settings, alike: Settings) -> tuple[Layout | Refusal | Unknown, ...]:
+    """Each cut once for all servers whose settings differ in nothing that cuts it."""
+    found = []
+    for each in rules(settings.release):
+        made = arch.memo.get((alike, each))
+        if made is None:
+            made = arch.memo[alike, each] = _cut(arch, alike, each)
+        found.append(replace(made, settings=settings) if isinstance(made, Layout) else made)
+    return (found[0],) if found[1:] == found[:1] else tuple(found)
 
 
 def _cutting(arch: Architecture, settings: Settings) -> Settings:
