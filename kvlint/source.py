@@ -202,6 +202,8 @@ class Text:
 
     def _span(self, pieces: Iterable[Piece]) -> Span:
         found = [p.span for p in pieces]
+        if len(found) == 1:
+            return found[0]
         if not found:
             if self.home is None:
                 raise ValueError("an empty text without a place")

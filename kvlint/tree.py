@@ -27,6 +27,11 @@ class Scalar:
     def value(self) -> str:
         return self.text.value
 
+    @property
+    def known(self) -> bool:
+        """Whether all of the value stands in the files."""
+        return self.text.known
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -76,8 +81,8 @@ class Map:
 
     def string(self, *path: str | int) -> str | None:
         """The known value of a scalar."""
-        found = self.text(*path)
-        return found.value if found is not None and found.known else None
+        found = step(self, path)
+        return found.value if isinstance(found, Scalar) and found.tag != "null" and found.known else None
 
     def __contains__(self, key: str) -> bool:
         return key in self._index

@@ -29,7 +29,6 @@ class Fields:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._options = options(world.engine).at(world.releases[-1])
         # words are spliced in unseen: an absent flag may be among them
         self.open = bool(world.reading.open or world.process.line.open)
 
@@ -61,13 +60,12 @@ class Fields:
             return found
         if self.open:
             return self.unseen(dest)
-        option = self._options.by_dest.get(dest)
-        value = default if default is not ... else option.default if option else None
-        if value is None:
+        found = _default(self.world.engine, self.world.releases, dest)
+        if default is not ...:
+            return None if default is None else Fact(default, found.origin)
+        if found.value is None:
             return None
-        name = option.name if option else f"--{dest.replace('_', '-')}"
-        value = convert(value) if convert and default is ... else value
-        return Fact(value, Default(self.world.engine, self.world.releases, name))
+        return Fact(convert(found.value), found.origin) if convert else found
 
     def default(self, flag: str, value: Any) -> Value[Any]:
         """A default that the engine works out itself, absent the flag."""
@@ -95,6 +93,14 @@ class Fields:
         from kvlint.formats.shell import assumed_in
 
         return "default" if assumed_in(place, assumed) else None
+
+
+@lru_cache(maxsize=4096)
+def _default(engine: str, releases: tuple[str, ...], dest: str) -> Fact[Any]:
+    """What the parser of the newest of `releases` puts in; of None where it has no such option, or no default for it."""
+    option = options(engine).at(releases[-1]).by_dest.get(dest)
+    name = option.name if option else f"--{dest.replace('_', '-')}"
+    return Fact(option.default if option else None, Default(engine, releases, name))
 
 
 def _number(given: Given) -> Any:

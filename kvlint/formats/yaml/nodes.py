@@ -102,6 +102,10 @@ class _Scalar(Scalar):
         return self._leaf.value
 
     @property
+    def known(self) -> bool:
+        return self._frame.template is None or self.text.known
+
+    @property
     def span(self) -> Span:
         return self._frame.span(*self._place())
 

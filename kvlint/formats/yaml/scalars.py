@@ -47,7 +47,7 @@ def scalar_text(source: Source, text: str, start: int, end: int, value: str, sty
         return Text("", (), (), home)
     inset = 1 if style in ("'", '"') else 0
     if end - start - 2 * inset == len(value) and text.startswith(value, start + inset):
-        span = Span(source, ((start + inset, end - inset),))
+        span = Span(source, ((start + inset, end - inset),)) if inset else home
         return Text(value, (Piece(0, len(value), span),), (), home)
     if style in ("|", ">"):
         runs = _block(text, start, end, value, style == ">")
