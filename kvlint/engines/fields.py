@@ -29,6 +29,7 @@ class Fields:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self._settings = world.reading.settings
         # words are spliced in unseen: an absent flag may be among them
         self.open = bool(world.reading.open or world.process.line.open)
 
@@ -37,7 +38,7 @@ class Fields:
 
     def written(self, dest: str, convert: Convert | None = None) -> Value[Any] | None:
         """The value as given; None where the option is not given."""
-        given = self.world.reading.settings.get(dest)
+        given = self._settings.get(dest)
         if given is None:
             return None
         typed = _number(given) if isinstance(given.typed, Unknown) else given.typed

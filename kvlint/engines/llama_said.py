@@ -61,6 +61,8 @@ class Said:
             given = self.fields.given(dest)
             if given is not None and given.value is not None:
                 return given.value
+        if self._flags_only:
+            return None
         found = (self._environment(option) for dest in dests if (option := self._option(dest)))
         return next((text for _, text in filter(None, found)), None)
 

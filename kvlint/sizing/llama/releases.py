@@ -84,6 +84,7 @@ def _of_values(values: tuple[Any, ...]) -> Semantics:
     return Semantics(*values)
 
 
+@cache
 def semantic_class(build: int) -> str:
     """A name that two builds share exactly when they mean the same: the first build at or before it at which a rule changed."""
     return f"b{max(start for start in boundaries() if start <= max(build, boundaries()[0]))}"
