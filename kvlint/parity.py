@@ -73,7 +73,10 @@ def claims(evaluation: Evaluation) -> tuple[list[Claim], list[Problem]]:
         if parsed is None:
             continue
         known = directives.of(parsed)
+        marked = {_target_line(each, parsed.source) for each in known if each.kind == "derived"}
         for directive in known:
+            if directive.kind == "pin" and _target_line(directive, parsed.source) not in marked:
+                problems.append(_misplaced(directive.span, "no literal that is marked as derived stands here"))
             if directive.kind == "derived":
                 made = _of_directive(directive, known, parsed, evaluation)
                 (found if isinstance(made, Claim) else problems).append(made)  # type: ignore[arg-type]

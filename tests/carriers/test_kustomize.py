@@ -202,3 +202,23 @@ def test_a_patch_of_an_object_that_names_no_engine() -> None:
     found = processes(files)
     assert sorted(found) == ["base/d.yaml@one#llm/m", "base/d.yaml@two#llm/m"]
     assert [value(each.site.shared_memory) for each in found.values()] == [8 * 2**30] * 2
+
+
+DELETE = "$patch: delete\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: llm}\n"
+
+
+def test_a_patch_deletes_an_object() -> None:
+    inline = "patches:\n  - patch: |-\n" + "".join(f"      {line}\n" for line in DELETE.splitlines())
+    assert processes(overlay(inline)) == {}
+    assert processes(overlay("patches: [{path: gone.yaml}]\n", gone_yaml=DELETE)) == {}
+    assert len(processes(overlay("patches: [{path: gone.yaml}]\n", gone_yaml=DELETE.replace("llm", "other")))) == 1
+
+
+def test_a_patch_deletes_a_map_inside() -> None:
+    patch = BASE.partition("    spec:")[0] + "    spec:\n      nodeSelector: {$patch: delete}\n"
+    base = BASE.replace(
+        "      containers:", "      nodeSelector: {cloud.google.com/gke-accelerator: nvidia-l4}\n      containers:"
+    )
+    files = overlay("patches: [{path: patch.yaml}]\n", patch_yaml=patch)
+    (made,) = processes({**files, "base/deployment.yaml": base}).values()
+    assert made.site.product == ()

@@ -175,6 +175,8 @@ class _Tree:
             made.generated[name] = data
             made.changes = True
         transforms = [*_patches(node, at, self.project), *_settings(node)]
+        self._delete(made, [each for each in transforms if _deletes(each)])
+        transforms = [each for each in transforms if not _deletes(each)]
         for item, transform in ((number, each) for number in range(len(made.items)) for each in transforms):
             before = made.items[item]
             made.items[item] = _applied(before, transform)
@@ -183,6 +185,15 @@ class _Tree:
                 made.patched[before.path] = made.patched.get(before.path, frozenset()) | {transform.path}
                 made.paths.add(transform.path)
         made.changes = made.changes or bool(transforms)
+
+    def _delete(self, made: _Rendered, transforms: list[_Transform]) -> None:
+        """Take out the objects of which a patch says `$patch: delete`."""
+        for transform in transforms:
+            kept = [each for each in made.items if not _hits(each, transform)]
+            if len(kept) < len(made.items):
+                made.items, made.changes = kept, True
+                self.applied |= {transform.path} - {""}
+                made.paths |= {transform.path} - {""}
 
 
 def resolve(at: str, name: str) -> str:
@@ -199,6 +210,10 @@ class _Transform:
     node: Node
     target: Map | None = None
     path: str = ""
+
+
+def _deletes(transform: _Transform) -> bool:
+    return transform.kind == "merge" and isinstance(transform.node, Map) and transform.node.string("$patch") == "delete"
 
 
 def _patches(node: Map, at: str, project: Project) -> Iterator[_Transform]:

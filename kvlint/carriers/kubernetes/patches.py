@@ -62,7 +62,8 @@ def _merge_maps(base: Map, patch: Map, depth: int) -> Map:
         key = entry.key.value
         if key.startswith("$"):
             continue
-        if _is_null(entry.value):
+        deleted = isinstance(entry.value, Map) and entry.value.string("$patch") == "delete"
+        if deleted or _is_null(entry.value):
             entries.pop(key, None)
         elif key in entries:
             entries[key] = Entry(entry.key, merge(entries[key].value, entry.value, key, depth + 1))
