@@ -66,6 +66,7 @@ SEEDS = (
         b"unhealthy_request_count",
         b"inflightreq",
         b"circuit_breakers",
+        b"concurrency-detector",
     ),
     *(
         b"kvlint:",

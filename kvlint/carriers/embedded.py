@@ -24,7 +24,7 @@ MAX_NODES = 20_000
 MAX_VALUES = 12  # levels of a chart's values
 _PROXY = regex(r"\.conf$|\.cfg$|^[Cc]addyfile")
 _FILE = regex(
-    r"^\s*[\"']?(?:models|model_list|applications|llm_configs|endpoints|provider|static_resources)[\"']?\s*:",
+    r"^\s*[\"']?(?:models|model_list|applications|llm_configs|endpoints|provider|static_resources)[\"']?\s*:|^kind:\s*EndpointPickerConfig",
     re.MULTILINE,
 )
 
@@ -187,6 +187,7 @@ def _inside(node: Node) -> Iterator[tuple[str, Node]]:
 def read(node: Node, around: Around) -> Iterator[Finding]:
     """What an embedded file says, by the first reader that knows its shape."""
     from kvlint.carriers import ray
+    from kvlint.carriers.kubernetes import picker
     from kvlint.carriers.llama_swap import carrier as llama_swap
     from kvlint.carriers.proxies import clients, envoy, litellm
 
@@ -198,6 +199,8 @@ def read(node: Node, around: Around) -> Iterator[Finding]:
         yield from litellm.config(node, around)
     elif envoy.is_config(node):
         yield from envoy.config(node, around)
+    elif node.string("kind") == picker.KIND:
+        yield from picker.config(node, around)
     elif ray.is_config(node):
         yield from ray.config(node, around.path, around.unit)
     else:

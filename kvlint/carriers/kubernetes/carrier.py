@@ -124,6 +124,7 @@ def _builds(items: list[Item], project: Project) -> tuple[list[Cluster], dict[tu
 def _cluster(cluster: Cluster) -> Iterator[Finding]:
     started: list[Process] = []
     scalers: list[Admission] = []
+    pickers: list[Admission] = []
     for item in (*cluster.items, None):
         for each in read_object(item, cluster) if item is not None else _generated(cluster):
             if isinstance(each, Process):
@@ -131,9 +132,16 @@ def _cluster(cluster: Cluster) -> Iterator[Finding]:
             elif isinstance(each, Admission):
                 each.build = cluster.overlay
                 scalers += [each] if each.system in ("keda", "hpa") else []
+                pickers += [each] if each.system == "llm-d" else []
             yield each
     for scaler in scalers:
         scaler.target = _scaled(scaler, started)
+    if pickers:
+        from kvlint.carriers.kubernetes import picker
+
+        cluster.search("InferencePool")
+        for each in pickers:
+            each.target = picker.target(each, started, cluster)
     yield from _service_links(started, cluster)
 
 
