@@ -60,15 +60,34 @@ def resolve(address: str, evaluation: Evaluation) -> Found:
     return _of_file(address, full, rest, evaluation)
 
 
-def place(path: str, rest: str, evaluation: Evaluation) -> Span | None:
-    """Where what `path#rest` names is written; `path` is seen from the project's root."""
+def places(path: str, rest: str, evaluation: Evaluation) -> tuple[Span, ...]:
+    """Where what `path#rest` names is written, a flag's own word included; `path` is seen from the project's root."""
     if not evaluation.project.files.exists(path):
-        return None
+        return ()
     server, colon, name = rest.rpartition(":")
     address = f"{path}#{rest}"
     if colon and server and not server.endswith('"'):
-        return _written(_of_server(address, path, server, name, evaluation).value)
-    return _written(_of_file(address, path, rest, evaluation).value)
+        found = _written(_of_server(address, path, server, name, evaluation).value)
+        words = _words(f"{path}#{server}", name, evaluation) if name.startswith("-") else ()
+        return (*words, *((found,) if found is not None else ()))
+    found = _written(_of_file(address, path, rest, evaluation).value)
+    return (found,) if found is not None else ()
+
+
+def _near(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [*SETTINGS, *DERIVED], n=1, cutoff=0.7)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _words(server: str, flag: str, evaluation: Evaluation) -> tuple[Span, ...]:
+    """The words of a server's line that are a flag as typed, whether the engine knows it or not."""
+    group = server_named(server, evaluation)
+    if group is None:
+        return ()
+    typed = ((word, word.value.partition("=")[0]) for word in group.first.process.line.args)
+    return tuple(word.span for word, name in typed if name.replace("_", "-") == flag.replace("_", "-"))
 
 
 def server_named(name: str, evaluation: Evaluation, near: str | None = None) -> ServerGroup | None:
@@ -123,7 +142,7 @@ def _of_server(address: str, path: str, server: str, name: str, evaluation: Eval
                 return Found(address, Fact(text.value, Written(text.span, text.via)), text.span, text, group)
         return _missing(address, f"{name} is not given")
     if name not in SETTINGS and name not in DERIVED:
-        return _missing(address, f"{name} is no setting and no derived value")
+        return _missing(address, f"{name} is no setting and no derived value{_near(name)}")
     value = value_of(group, name)
     span = _written(value) or group.first.program
     return Found(address, value, span, None, group)

@@ -22,17 +22,20 @@ if TYPE_CHECKING:
 def selected(config: Config, select: tuple[str, ...], ignore: tuple[str, ...]) -> list[Rule]:
     """The rules of a run, in the order of the themes; a name may be a rule's or a theme's.  Raises `ConfigError`."""
     wanted = set(select or config.select)
-    unwanted = {*ignore, *config.ignore} | {name for name, severity in config.severity.items() if severity == "off"}
+    unwanted = {*ignore, *(name for name, severity in config.severity.items() if severity == "off")}
     known = {rule.name for rule in rules().values()} | {rule.theme for rule in rules().values()} | {"all"}
     for name in (*select, *ignore, *config.named):
         if name not in known:
             place = None if name in (*select, *ignore) else config.named[name]
             raise ConfigError(f"unknown rule {name!r}{_near(name, known)}", place)
-    return [
-        rule
-        for rule in rules().values()
-        if (not wanted or wanted & {rule.name, rule.theme, "all"}) and not unwanted & {rule.name, rule.theme}
-    ]
+
+    def runs(rule: Rule) -> bool:
+        names = {rule.name, rule.theme}
+        asked = names & set(select)  # what the command line asks for by name, the file does not take away
+        stands = rule.name in asked or not (names - asked) & set(config.ignore)
+        return stands and (not wanted or bool(wanted & {*names, "all"})) and not unwanted & names
+
+    return [rule for rule in rules().values() if runs(rule)]
 
 
 def _near(name: str, known: Iterable[str]) -> str:
@@ -50,7 +53,7 @@ def nearest_rule(name: str, known: Iterable[str]) -> str | None:
 class Suppression:
     """One rule name of an `ignore`, in a comment or in kvlint.toml; `lines` are what a comment covers in its file.
 
-    `rule`: None where kvlint.toml names none, which means each.  `place`: of the value that `at` is the address of.
+    `rule`: None where kvlint.toml names none, which means each.  `places`: of what `at` is the address of.
     """
 
     rule: str | None
@@ -58,7 +61,7 @@ class Suppression:
     until: datetime.date | None = None
     lines: tuple[int, int] | None = None
     at: str | None = None
-    place: Span | None = None
+    places: tuple[Span, ...] = ()
     used: bool = field(default=False)
 
     @property
@@ -72,7 +75,7 @@ class Suppression:
             first, last = self.lines
             places = (span for span in finding.spans() if _same(span.source, self.span.source))
             return any(span.line <= last and span.end_line >= first for span in places)
-        if self.place is not None and any(_meets(span, self.place) for span in finding.spans()):
+        if any(_meets(span, place) for span in finding.spans() for place in self.places):
             return True
         return self.at is None or _addressed(self.at, finding)
 
@@ -126,8 +129,11 @@ def _paths(unchecked: Unchecked) -> set[str]:
 
 
 def _per_file(config: Config, finding: Diagnostic) -> bool:
+    if not config.all("per_file_ignore"):
+        return False
+    names = {finding.rule, rules()[finding.rule].theme, "all"}
     return any(
-        ("rules" not in table or finding.rule in table.get("rules")) and matches_path(table.get("match"), finding.path)
+        ("rules" not in table or names & set(table.get("rules"))) and matches_path(table.get("match"), finding.path)
         for table in config.all("per_file_ignore")
     )
 
@@ -135,12 +141,12 @@ def _per_file(config: Config, finding: Diagnostic) -> bool:
 def _configured(evaluation: Evaluation) -> Iterator[Suppression]:
     for table in evaluation.project.config.all("ignore"):
         path, hash_, rest = table.get("at").partition("#")
-        place = None
+        places: tuple[Span, ...] = ()
         if hash_:
             from kvlint import addresses
 
-            place = addresses.place(path, rest, evaluation)
-        yield Suppression(table.get("rule"), table.span, table.get("until"), at=table.get("at"), place=place)
+            places = addresses.places(path, rest, evaluation)
+        yield Suppression(table.get("rule"), table.span, table.get("until"), at=table.get("at"), places=places)
 
 
 def _inline(evaluation: Evaluation) -> Iterator[Suppression]:

@@ -122,7 +122,8 @@ def _member(member: Found) -> str:
 
 def declared(evaluation: Evaluation) -> Iterator[Subject]:
     """Every literal that is marked as derived; and the marks that mark nothing."""
-    if not evaluation.project.marked and not evaluation.project.config.all("derived"):
+    config = evaluation.project.config
+    if not evaluation.project.marked and not config.all("derived") and not config.all("parity"):
         return
     from kvlint.parity import claims
 
