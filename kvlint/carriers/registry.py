@@ -37,6 +37,7 @@ _TREES = (
     "ray",
     "jobs",
     "tasks",
+    "ansible",
     "workflows",
     "proxies.clients",
     "proxies.traefik",
@@ -44,7 +45,7 @@ _TREES = (
 )
 MODULES: dict[str, tuple[str, ...]] = {
     "yaml": _TREES,
-    "json": tuple(module for module in _TREES if module != "workflows"),
+    "json": tuple(module for module in _TREES if module not in ("workflows", "ansible")),
     "toml": ("proxies.traefik", "proxies.clients", "tasks"),
     "shell": ("shell",),
     "modelfile": ("modelfile",),

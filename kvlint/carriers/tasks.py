@@ -8,27 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from kvlint.carriers.base import Finding, Item, directory
+from kvlint.carriers.filling import Filler
 from kvlint.carriers.host import contained
 from kvlint.carriers.launch import Launch, launches, of_script
 from kvlint.carriers.scripts import Files
 from kvlint.carriers.shell import place
 from kvlint.command import Opening
 from kvlint.formats import shell
-from kvlint.formats.shell.text import Slicer, reached, unknown
+from kvlint.formats.shell.text import Slicer, unknown
 from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass, field
-from kvlint.source import Span, Text
+from kvlint.source import Text
 from kvlint.subjects import Process, Site
 from kvlint.tree import List, Map, Node, Scalar
 
-MOST_FILLED = 1 << 16  # characters that the variables of one Taskfile may put in; what would be more stays unknown
 MAX_DEPTH = 8  # of tasks inside of tasks
 _TASKFILE = regex(r"(?:.*/)?[Tt]askfile(?:\.[\w-]+)?\.ya?ml")
 _MISE = regex(r"(?:.*/)?(?:\.?mise(?:\.[\w-]+)?\.toml|\.?mise/config(?:\.[\w-]+)?\.toml)")
 _GO = regex(
-    r"""\{\{-?\s*(?:\.(?P<name>\w+)(?:\s*\|\s*default\s+(?P<last>"[^"\\]*"|`[^`]*`))?"""
-    r"""|default\s+(?P<first>"[^"\\]*"|`[^`]*`)\s+\.(?P<other>\w+))\s*-?\}\}"""
+    r"""\{\{-?\s*(?:\.(?P<name>\w+)(?:\s*\|\s*default\s+(?P<default>"[^"\\]*"|`[^`]*`))?"""
+    r"""|default\s+(?P<default_first>"[^"\\]*"|`[^`]*`)\s+\.(?P<name_last>\w+))\s*-?\}\}"""
 )
 _BRACES = regex(r"\{\{(?:(?!\{\{|\}\}).)*\}\}|\{%(?:(?!\{%|%\}).)*%\}")  # Tera, MiniJinja
 _ARGUMENTS = regex(r"\{[a-z_]+(?::[^{}]*)?\}")  # what PDM, Hatch and taskipy fill in
@@ -269,22 +269,21 @@ def _taskfile(root: Map, path: str, files: Files) -> Iterator[Task]:
     tasks = root.map("tasks")
     if tasks is None:
         return
-    shared = _Go({}, [MOST_FILLED])
+    shared = Filler(_GO)
     shared.add(root.map("vars"))
     called = _called(tasks)
     env, unseen = _go_environment(root, shared, path, files)
     for entry in tasks:
         node = entry.value
-        known = _Go(
-            {**shared.values, **dict.fromkeys(called.get(entry.key.value, ()))}, shared.left, list(shared.assumed)
-        )
+        values = {**shared.values, **dict.fromkeys(called.get(entry.key.value, ()))}
+        known = Filler(_GO, values, [*shared.assumed], shared.left)
         own, more = dict(env), unseen
         if isinstance(node, Map):
             known.add(node.map("vars"))
             inner, opened = _go_environment(node, known, path, files)
             own, more = {**env, **inner}, (*unseen, *opened)
         for command in _commands(node):
-            text = known.filled(command)
+            text = known.text(command)
             yield Task(entry.key.value, text, (), own, more, tuple(known.assumed))
 
 
@@ -319,13 +318,13 @@ def _commands(node: Node) -> Iterator[Text]:
                 yield from _commands(found)
 
 
-def _go_environment(node: Map, known: _Go, path: str, files: Files) -> tuple[dict[str, Text], tuple[Opening, ...]]:
+def _go_environment(node: Map, known: Filler, path: str, files: Files) -> tuple[dict[str, Text], tuple[Opening, ...]]:
     """`dotenv`, of which the first file wins, then `env`."""
     env: dict[str, Text] = {}
     unseen: list[Opening] = []
     for each in node.list("dotenv") or ():
         if isinstance(each, Scalar):
-            found = files.variables(known.filled(each.text), path, "dotenv")
+            found = files.variables(known.text(each.text), path, "dotenv")
             if isinstance(found, Opening):
                 unseen.append(found)
             else:
@@ -333,56 +332,8 @@ def _go_environment(node: Map, known: _Go, path: str, files: Files) -> tuple[dic
     for entry in node.map("env") or ():
         value = entry.value
         plain = isinstance(value, Scalar)
-        env[entry.key.value] = known.filled(value.text) if isinstance(value, Scalar) and plain else _unseen(entry.key)
+        env[entry.key.value] = known.text(value.text) if isinstance(value, Scalar) and plain else _unseen(entry.key)
     return env, tuple(unseen)
-
-
-@dataclass(slots=True)
-class _Go:
-    """go-task's variables by name, None for one that is not known.  `left`: how many characters they may still put in."""
-
-    values: dict[str, Text | None]
-    left: list[int]
-    assumed: list[shell.Assumption] = field(default_factory=list)
-
-    def add(self, node: Map | None) -> None:
-        for entry in node or ():
-            value = entry.value
-            known = isinstance(value, Scalar) and value.tag != "null"
-            self.values[entry.key.value] = self.filled(value.text) if isinstance(value, Scalar) and known else None
-
-    def filled(self, text: Text) -> Text:
-        """A text with `{{.NAME}}` put in; the reader of YAML has made a hole of each action already."""
-        if text.known:
-            return text
-        cut = Slicer(text)
-        parts: list[Text] = []
-        at = 0
-        for hole in text.holes:
-            value = self._value(hole.span)
-            if value is not None:
-                parts += [cut(at, hole.at), value]
-                at = hole.at + 1
-        return Text.join([*parts, cut(at, len(text.value))]) if parts else text
-
-    def _value(self, place: Span) -> Text | None:
-        match = _GO.fullmatch(place.text)
-        if match is None:
-            return None
-        name = match["name"] or match["other"]
-        if name in self.values:
-            return self._put(self.values[name], place)
-        group = "last" if match["last"] else "first"
-        if match[group] is None:
-            return None
-        start, end = (place.start + at for at in match.span(group))
-        default = Text.of(place.source, start + 1, end - 1)
-        self.assumed.append(shell.Assumption(name, place, place.source.span(start + 1, end - 1)))
-        return reached(default, place)
-
-    def _put(self, value: Text | None, place: Span) -> Text | None:
-        self.left[0] -= len(value.value) if value is not None else 0
-        return reached(value, place) if value is not None and self.left[0] > 0 else None
 
 
 _BY_NAME: dict[str, Reader] = {

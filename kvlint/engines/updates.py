@@ -10,7 +10,7 @@ from kvlint.facts import Fact
 from kvlint.subjects import Problem, Server
 
 # Where a line without an image runs what is installed on the machine; operators and charts choose an image of their own.
-INSTALLED = ("shell", "systemd", "supervisor", "launchd", "llama-swap", "procfile", "presets")
+INSTALLED = ("shell", "systemd", "supervisor", "launchd", "llama-swap", "procfile", "ansible", "presets")
 
 
 def breaking(worlds: Sequence[Server]) -> Problem | None:
