@@ -396,9 +396,11 @@ def _batch_inputs(
     for key, found in (("batched_tokens", tokens), ("sequences", width)):
         if isinstance(found, Fact):
             inputs[key] = found
-    chunked = values.get("chunked_prefill")
+    chunked, mode = values.get("chunked_prefill"), fields.written("performance_mode")
     if isinstance(chunked, Fact):
         inputs["chunked_prefill"] = chunked
+    if mode is not None:
+        inputs["performance_mode"] = mode
     return inputs
 
 

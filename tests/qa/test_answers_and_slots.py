@@ -114,17 +114,27 @@ def test_prompts_in_one_pass(release: str, flags: str, found: list[str]) -> None
     assert [each for each, _ in said(rule, {"a.sh": f"#!/bin/sh\n{line}\n"})] == found
 
 
-def test_a_flag_without_effect_leaves_the_batch() -> None:
-    """8,192 tokens on an H100 (vllm.md 5), not the window."""
-    pod = """\
+@pytest.mark.parametrize(
+    ("release", "flags", "batch"),
+    [
+        ("0.11.0", "", (8192, 1024)),  # an H100 (vllm.md 5)
+        ("0.11.0", ", --no-enable-chunked-prefill", (8192, 1024)),  # not heeded: the batch need not hold the window
+        ("0.24.0", ", --no-enable-chunked-prefill", (40960, 1024)),
+        ("0.24.0", ", --performance-mode, throughput", (16384, 2048)),  # doubles both since 0.17.1
+        ("0.24.0", ", --performance-mode, throughput, --max-num-seqs, '64'", (16384, 64)),
+    ],
+)
+def test_what_makes_the_batch(release: str, flags: str, batch: tuple[int, int]) -> None:
+    pod = f"""\
 apiVersion: v1
 kind: Pod
-metadata: {name: a}
+metadata: {{name: a}}
 spec:
-  nodeSelector: {nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3}
+  nodeSelector: {{nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3}}
   containers:
-    - {name: a, image: "vllm/vllm-openai:v0.11.0", args: [--model, Qwen/Qwen3-8B, --no-enable-chunked-prefill]}
+    - {{name: a, image: "vllm/vllm-openai:v{release}", args: [--model, Qwen/Qwen3-8B{flags}]}}
 """
     (group,) = evaluate(memory_project({"a.yaml": pod})).groups
-    found: Any = group.first.get("batched_tokens")
-    assert found.value == 8192
+    tokens: Any = group.first.get("batched_tokens")
+    width: Any = group.first.get("batch_width")
+    assert (tokens.value, width.value) == batch
