@@ -62,6 +62,16 @@ def copies(streams: int, stored: int) -> int:
     return streams + stored
 
 
+@quantity(
+    "live_streams",
+    unit="streams",
+    formula="min(streams, batch_width)",
+    source="what waits for its turn is stored, not live",
+)
+def at_once(streams: int, width: int) -> int:
+    return min(streams, width)
+
+
 class MlxSizing(Sizing):
     """mlx_lm.server: it reserves nothing and refuses nothing, so every limit here is the owner's budget."""
 
@@ -112,6 +122,14 @@ class MlxSizing(Sizing):
     def live_kv_bytes(self) -> Value[int]:
         return budget.live_kv_bytes(self.need("streams"), self.need("slot_bytes"))
 
+    def live_streams(self) -> Value[int]:
+        """The streams that are answered at the same time; the others wait."""
+        streams, width = self.need("streams"), self.server.settings.get("batch_width")
+        if self._serial() or isinstance(self.get("unmergeable"), Fact):
+            width = Fact(1, Assumed("one request is answered at a time"))
+        narrow = isinstance(streams, Fact) and isinstance(width, Fact) and width.value < streams.value
+        return at_once(streams, width) if narrow and width is not None else streams
+
     def weights_bytes_per_device(self) -> Value[Any]:
         return self.need("weights_bytes")
 
@@ -129,7 +147,9 @@ class MlxSizing(Sizing):
         if self.rules.copies == "in-place":
             return None
         nothing: Value[int] = Fact(0, Assumed("a conversation is live or stored in this release, not both"))
-        live = self.need("live_kv_bytes") if self.rules.copies == "both" else nothing
+        live = nothing
+        if self.rules.copies == "both":
+            live = budget.live_kv_bytes(self.need("live_streams"), self.need("slot_bytes"))
         return budget.prompt_cache_remainder(self.need("usable_bytes"), self.need("weights_bytes"), live)
 
     def warm_slots(self) -> Value[Fraction] | None:
@@ -160,7 +180,7 @@ class MlxSizing(Sizing):
             self.need("slot_shape"),
             self.need("usable_bytes"),
             self.need("weights_bytes"),
-            copies(self.need("streams"), stored),
+            copies(self.need("live_streams"), stored),
             upper,
         )
 

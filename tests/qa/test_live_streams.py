@@ -1,0 +1,31 @@
+"""mlx-lm: streams beyond what is answered at once wait, and what waits is stored rather than live."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvlint.pipeline import check_files
+
+MODEL = "mlx-community/Meta-Llama-3.1-8B-Instruct-4bit"
+
+
+def said(flags: str, window: int) -> list[tuple[str, str]]:
+    """32 layers × 8 heads × 128 × 2 × 2 = 131,072 B a token; 0.9 × 10 - 4 = 5 GiB, 40,960 tokens, for live and stored."""
+    line = f"#!/bin/sh\n# kvlint: window={window} streams=2\nuvx --from mlx-lm==0.32.2 mlx_lm.server --model {MODEL} {flags}\n"
+    toml = f'[[hardware]]\nmatch = "**"\nbudget = "10GiB"\n[[model]]\nid = "{MODEL}"\nweights = "4GiB"\n'
+    report = check_files({"a.sh": line}, toml)
+    rules = ("cold-prompt-cache", "slots-below-streams")
+    return [(each.rule, each.severity) for each in report.findings if each.rule in rules]
+
+
+@pytest.mark.parametrize(
+    ("flags", "limit"),
+    [
+        ("", 40960 // 3),  # two live, one stored
+        ("--decode-concurrency 1 --prompt-concurrency 1", 40960 // 2),
+        ("--draft-model mlx-community/Llama-3.2-1B-Instruct-4bit", 40960 // 2),
+    ],
+)
+def test_one_conversation_stays_warm(flags: str, limit: int) -> None:
+    assert said(flags, limit) == [("slots-below-streams", "warning")]
+    assert said(flags, limit + 1) == [("cold-prompt-cache", "error")]
