@@ -77,6 +77,7 @@ class MlxLm:
             model = world.model(text)
             values["model"] = written_id(model, text)
             values["model_window"] = model.positions
+        values |= _drafted(fields, world)
         values |= _width(fields, rules.batches)
         values |= {
             "kv_bits": fields.value("kv_bits"),
@@ -141,6 +142,15 @@ def _ignored_limit(fields: Fields, rules: Meaning, model: Model | None) -> Itera
         classes = unmergeable_caches.plain(arch.value, fields.world.release)
         if isinstance(classes, tuple) and classes:
             yield Problem("prompt-cache-limit-ignored", limit.name.span, {**data, "reason": ", ".join(classes)})
+
+
+def _drafted(fields: Fields, world: World) -> dict[str, Value[Any] | None]:
+    """Layers and weights of the draft model."""
+    given = fields.given("draft_model")
+    if given is None or given.value is None:
+        return {}
+    model = world.model(given.value)
+    return {"draft_architecture": model.architecture, "draft_weights": model.weights_bytes}
 
 
 def _kv_dtype(bits: Value[Any] | None, dtype: Value[str] | None) -> Value[Any] | None:

@@ -72,6 +72,16 @@ def at_once(streams: int, width: int) -> int:
     return min(streams, width)
 
 
+@quantity(
+    "draft_bytes",
+    unit="B",
+    formula="weights of the draft model + a slot of its own for each conversation",
+    source=CACHES,
+)
+def draft_bytes(weights_bytes: int, slot_shape: SlotShape, window: int, copies: int) -> int:
+    return weights_bytes + copies * slot_shape(window)
+
+
 class MlxSizing(Sizing):
     """mlx_lm.server: it reserves nothing and refuses nothing, so every limit here is the owner's budget."""
 
@@ -129,6 +139,22 @@ class MlxSizing(Sizing):
             width = Fact(1, Assumed("one request is answered at a time"))
         narrow = isinstance(streams, Fact) and isinstance(width, Fact) and width.value < streams.value
         return at_once(streams, width) if narrow and width is not None else streams
+
+    def drafting(self) -> Value[Any] | None:
+        """What asks for drafts."""
+        return self.server.settings.get("draft_model")
+
+    def draft_bytes(self) -> Value[Any] | None:
+        """What the draft model takes beside the live streams and one stored conversation."""
+        settings = self.server.settings
+        if "draft_architecture" not in settings:
+            return None
+        dtype = Fact("bfloat16", Assumed("activations of MLX models are 16 bit"))
+        shape = slot_shape(settings["draft_architecture"], settings["release"], dtype)
+        stored = Fact(1 if self.rules.copies == "both" else 0, Assumed("one warm conversation"))
+        return draft_bytes(
+            settings["draft_weights"], shape, self.need("window"), copies(self.need("live_streams"), stored)
+        )
 
     def weights_bytes_per_device(self) -> Value[Any]:
         return self.need("weights_bytes")
