@@ -200,19 +200,27 @@ def _lists_models(line: CommandLine) -> bool:
 
 def _serve_once(found: Findings) -> None:
     """A file that a kustomization puts into a ConfigMap is served in its cluster, and on no host besides."""
-    own = {each.site.place: name for name, each in found.processes if each.site.unit.startswith("host ")}
-    inside = {each.site.place for _, each in found.processes if each.site.unit.startswith(CLUSTER)}
+    own = {process.site.place: name for name, process in found.processes if _on_host(process.site.unit)}
+    inside = {process.site.place for _, process in found.processes if process.site.unit.startswith(CLUSTER)}
     kept: list[tuple[str, Process]] = []
-    for name, each in found.processes:
-        if each.site.place not in inside or not each.site.unit.startswith("host "):
-            kept.append((own.pop(each.site.place, name) if each.site.unit.startswith(CLUSTER) else name, each))
+    for name, process in found.processes:
+        if process.site.unit.startswith(CLUSTER) and "build" not in process.site.data:
+            name = own.pop(process.site.place, name)
+        if process.site.place not in inside or not _on_host(process.site.unit):
+            kept.append((name, process))
     found.processes = kept
-    places = {(each.system, each.place) for each in found.admissions if each.unit.startswith(CLUSTER)}
+    known = {(each.system, each.place): each.id for each in found.admissions if _on_host(each.unit)}
+    served = {(each.system, each.place) for each in found.admissions if each.unit.startswith(CLUSTER)}
+    for each in found.admissions:
+        if each.unit.startswith(CLUSTER) and not each.build:
+            each.id = known.get((each.system, each.place), each.id)
     found.admissions = [
-        each
-        for each in found.admissions
-        if (each.system, each.place) not in places or not each.unit.startswith("host ")
+        each for each in found.admissions if (each.system, each.place) not in served or not _on_host(each.unit)
     ]
+
+
+def _on_host(unit: str) -> bool:
+    return unit.startswith("host ")
 
 
 def _start_once(found: Findings) -> None:
@@ -288,7 +296,8 @@ def _add(found: Findings, names: Names, each: Finding) -> None:
         found.processes.append((names.unique(each.site.data.get("identity", path), each.site.name), each))
     elif isinstance(each, Admission):
         found.recognized.add(each.place.path)
-        each.id = names.unique(each.place.path, f"{each.system}:{each.name}")
+        path = f"{each.place.path}@{each.build}" if each.build else each.place.path
+        each.id = names.unique(path, f"{each.system}:{each.name}")
         found.admissions.append(each)
     elif isinstance(each, Unchecked):
         if each.span is not None:

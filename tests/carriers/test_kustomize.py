@@ -222,3 +222,29 @@ def test_a_patch_deletes_a_map_inside() -> None:
     files = overlay("patches: [{path: patch.yaml}]\n", patch_yaml=patch)
     (made,) = processes({**files, "base/deployment.yaml": base}).values()
     assert made.site.product == ()
+
+
+SWAP = "models:\n  code: {concurrencyLimit: 4, cmd: 'llama-server --port ${PORT} -m /m/a.gguf -np 4'}\n"
+GENERATED = {
+    "base/kustomization.yaml": "resources: [pod.yaml]\nconfigMapGenerator: [{name: swap, files: [config.yaml]}]\n",
+    "base/config.yaml": SWAP,
+    "base/pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: swap}\nspec:\n  containers: [{name: a, image: llama-swap}]\n"
+    "  volumes: [{name: c, configMap: {name: swap}}]\n",
+}
+
+
+def test_a_generated_file_keeps_its_name() -> None:
+    read = found(GENERATED)
+    assert [name for name, _ in read.processes] == ["base/config.yaml#code"]
+    assert [each.id for each in read.admissions] == ["base/config.yaml#llama-swap:code"]
+
+
+def test_a_generated_file_is_one_of_each_overlay() -> None:
+    overlays = {f"{name}/kustomization.yaml": f"resources: [../base]\nnamespace: {name}\n" for name in ("one", "two")}
+    read = found({**GENERATED, **overlays})
+    assert [name for name, _ in read.processes] == ["base/config.yaml@one#code", "base/config.yaml@two#code"]
+    assert [each.id for each in read.admissions] == [
+        "base/config.yaml@one#llama-swap:code",
+        "base/config.yaml@two#llama-swap:code",
+    ]
+    assert [each.unit for each in read.admissions] == ["namespace one", "namespace two"]

@@ -129,6 +129,7 @@ def _cluster(cluster: Cluster) -> Iterator[Finding]:
         for each in read_object(item, cluster) if item is not None else _generated(cluster):
             if isinstance(each, Process):
                 started.append(each)
+                _note_build(each, cluster)
             elif isinstance(each, Admission):
                 each.build = cluster.overlay
                 scalers += [each] if each.system in ("keda", "hpa") else []
@@ -143,6 +144,14 @@ def _cluster(cluster: Cluster) -> Iterator[Finding]:
         for each in pickers:
             each.target = picker.target(each, started, cluster)
     yield from _service_links(started, cluster)
+
+
+def _note_build(process: Process, cluster: Cluster) -> None:
+    """A process that a file in a ConfigMap starts is its overlay's, as a container's is."""
+    site = process.site
+    if cluster.overlay and "build" not in site.data and isinstance(site.data, dict):
+        site.data.setdefault("identity", f"{site.place.path}@{cluster.overlay}")
+        site.data["build"] = cluster.overlay
 
 
 def _generated(cluster: Cluster) -> Iterator[Finding]:
