@@ -168,3 +168,45 @@ def test_resources_without_what_is_needed_are_left_out() -> None:
     ):
         for text in (bare.format(group, kind), bare.format(group, kind).replace("spec: {}", "spec: [1]")):
             assert found({"a.yaml": text}).processes == []
+
+
+MODEL_BOOSTER = """\
+apiVersion: workload.serving.volcano.sh/v1alpha1
+kind: ModelBooster
+metadata: {name: qwen}
+spec:
+  backend:
+    name: one
+    type: vLLM
+    modelURI: hf://Qwen/Qwen3-8B
+    env: [{name: HF_HOME, value: /hf}]
+    workers:
+      - type: server
+        image: vllm/vllm-openai:v0.11.0
+        pods: 2
+        config:
+          max_model_len: 32768
+          trust-remote-code: ""
+          enforce-eager: true
+        resources: {limits: {nvidia.com/gpu: "4"}}
+      - type: controller
+        image: x
+"""
+
+
+def test_model_booster_makes_a_flag_of_each_key() -> None:
+    only = process({"qwen.yaml": MODEL_BOOSTER})
+    assert words(only) == [
+        *("vllm", "serve", "--model", "Qwen/Qwen3-8B", "--max-model-len", "32768"),
+        *("--trust-remote-code", "--enforce-eager", "true"),
+    ]
+    assert only.line.args[4].span.text == "32768"
+    assert (value(only.site.gpus), only.line.env["HF_HOME"].value) == (8, "/hf")
+
+
+def test_model_booster_of_sglang_and_of_several_backends() -> None:
+    text = MODEL_BOOSTER.replace("type: vLLM", "type: SGLang").replace("        pods: 2\n", "")
+    assert words(process({"qwen.yaml": text}))[:3] == ["sglang.launch_server", "--model-path", "Qwen/Qwen3-8B"]
+    text = MODEL_BOOSTER.replace("backend:\n    name", "backends:\n  - name")
+    assert words(process({"qwen.yaml": text}))[2:4] == ["--model", "Qwen/Qwen3-8B"]
+    assert found({"qwen.yaml": MODEL_BOOSTER.replace("type: vLLM", "type: Other")}).processes == []

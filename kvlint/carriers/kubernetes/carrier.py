@@ -48,6 +48,7 @@ HANDLERS: dict[tuple[str, str], str] = {
     ("inference.llmkube.dev", "InferenceService"): "kubernetes.operators",
     ("kaito.sh", "Workspace"): "kubernetes.operators",
     ("kaito.sh", "InferenceSet"): "kubernetes.operators",
+    ("workload.serving.volcano.sh", "ModelBooster"): "kubernetes.operators",
     ("litellm.home-operations.com", "LiteLLMModel"): "proxies.litellm",
     ("helm.toolkit.fluxcd.io", "HelmRelease"): "kubernetes.helmrelease",
     ("argoproj.io", "Application"): "kubernetes.helmrelease",

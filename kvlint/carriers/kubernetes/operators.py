@@ -1,4 +1,4 @@
-"""Operators whose resources name settings by keys of their own: VLLMRuntime, llmkube, KAITO."""
+"""Operators whose resources name settings by keys of their own: VLLMRuntime, llmkube, KAITO, Kthena's ModelBooster."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ from kvlint.carriers.kubernetes.pods import Pod, count_of, joined_image, labels_
 from kvlint.facts import Fact, Value, Written
 from kvlint.source import Span, Text
 from kvlint.subjects import Product
-from kvlint.tree import Map, Opaque, Scalar
+from kvlint.tree import Entry, Map, Opaque, Scalar
 
 
 def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
     root = item.node
     assert isinstance(root, Map)
-    reader = {"production-stack.vllm.ai": _vllm_runtime, "inference.llmkube.dev": _llmkube, "kaito.sh": _kaito}
+    reader = {
+        "production-stack.vllm.ai": _vllm_runtime,
+        "inference.llmkube.dev": _llmkube,
+        "kaito.sh": _kaito,
+        "workload.serving.volcano.sh": _model_booster,
+    }
     yield from reader[group(root)](item, root, cluster)
 
 
@@ -217,3 +222,49 @@ def _per_node(instance: Text | None) -> Value[int] | None:
     if found is None or instance is None or found.gpus.denominator != 1:
         return None
     return Fact(int(found.gpus), Written(instance.span, instance.via))
+
+
+def _model_booster(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]:
+    """Each worker of a backend: the model, what the engine's template adds, then each key of `config` as a flag."""
+    spec, about = root.map("spec"), system("kthena")
+    one = spec.map("backend") if spec is not None else None
+    several = spec.list("backends") if spec is not None else None
+    for backend in (one,) if one is not None else several.maps() if several is not None else ():
+        engine = about["types"].get(backend.string("type"))
+        source = backend.text("modelURI")
+        workers = backend.list("workers")
+        for worker in workers.maps() if engine is not None and source is not None and workers is not None else ():
+            role = worker.scalar("type")
+            if role is None or role.value not in about["roles"] or source is None or engine is None:
+                continue
+            words = [*started(engine, source.span), Text.at(about["model"][engine], source.span), _address(source)]
+            words += [Text.at(word, source.span) for word in about["added"][engine]]
+            words += [word for entry in worker.map("config") or () for word in _flag(entry)]
+            env = nodes.joined(backend.get("env"), worker.get("env"), worker.span)
+            container = nodes.mapping(
+                worker.span,
+                {
+                    "name": nodes.key(role.value, role.span),
+                    "image": worker.scalar("image"),
+                    "command": nodes.words(words, source.span),
+                    "env": env,
+                    "resources": worker.get("resources"),
+                },
+            )
+            size = count_of(worker.get("pods"), "count", "a literal pods")
+            pod = _pod(item, root, worker, size=size if engine == "vllm" else None)
+            yield from of_container(pod, container, cluster)
+
+
+def _address(source: Text) -> Text:
+    """The repository of `hf://owner/name`; other places hold a copy of nobody knows what."""
+    return source.slice(len("hf://")) if source.value.startswith("hf://") else source
+
+
+def _flag(entry: Entry) -> list[Text]:
+    """`--key value`; an empty value gives the flag alone, true and false are written out."""
+    flag = Text.at("--" + entry.key.value.replace("_", "-"), entry.key.span)
+    value = entry.value
+    if isinstance(value, Scalar):
+        return [flag, value.text] if value.value else [flag]
+    return [flag, Text.unknown(value.span, "no text and no number", "a literal value")]
