@@ -26,6 +26,13 @@ def calibrated(sizing: Sizing) -> Value[bool]:
     return Fact(entry.kv_cache_dtype is not None, Catalog(entry.id, "kv_cache_dtype", entry.source))
 
 
+def source(sizing: Sizing) -> Value[str] | None:
+    """The cache's type where it is written, else the model, whose checkpoint or class says so."""
+    settings = sizing.server.settings
+    found = settings.get("kv_dtype")
+    return found if isinstance(found, Fact) and found.origin.kind == "written" else settings.get("model")
+
+
 def fault(sizing: Sizing) -> Value[str] | None:
     """The first of the three that applies; Unknown where the device or the attention backend decides."""
     for found in (_bfloat16(sizing), _of_checkpoint(sizing), _triton(sizing)):

@@ -42,8 +42,16 @@ def test_scales_that_nobody_brings(device: str, args: str, found: list[str]) -> 
 def test_a_cache_that_the_checkpoint_quantizes() -> None:
     args = 'nvidia/Llama-3.1-70B-Instruct-FP8, --tp, "2"'
     report = check_files({"a.yaml": POD.format(device="NVIDIA-H100-80GB-HBM3", args=args)})
-    (message,) = (each.message for each in report.findings if each.rule == "uncalibrated-kv")
-    assert "of its own, which `auto` takes" in message
+    (found,) = (each for each in report.findings if each.rule == "uncalibrated-kv")
+    assert "of its own, which `auto` takes" in found.message
+    assert found.text == "nvidia/Llama-3.1-70B-Instruct-FP8"
+
+
+def test_a_type_that_no_device_changes() -> None:
+    """Nobody names the device, and what is written holds on all of them."""
+    text = POD.replace("  nodeSelector: {{nvidia.com/gpu.product: {device}}}\n", "")
+    report = check_files({"a.yaml": text.format(args="Qwen/Qwen3-8B")})
+    assert "uncalibrated-kv" not in {each.rule for each in (*report.findings, *report.unchecked)}
 
 
 @pytest.mark.parametrize(("attention", "found"), [("flashdecoding", ["error"]), ("flashinfer", []), ("paged", [])])
@@ -52,3 +60,22 @@ def test_attention_without_an_fp8_cache(attention: str, found: list[str]) -> Non
     line = f"docker run --gpus 1 -e ATTENTION={attention} {image} --model-id Qwen/Qwen3-8B --kv-cache-dtype fp8_e4m3fn"
     report = check_files({"a.sh": f"#!/bin/sh\n{line}\n"})
     assert [each.severity for each in report.findings if each.rule == "kv-dtype-unsupported"] == found
+
+
+@pytest.mark.parametrize("selector", ["", "nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB}"])
+def test_a_slice_of_a_device(selector: str) -> None:
+    """10 GB hold no 16 GB of weights, however large the device is that was cut."""
+    pod = f"""\
+apiVersion: v1
+kind: Pod
+metadata: {{name: a}}
+spec:
+  {selector}
+  containers:
+    - name: a
+      image: vllm/vllm-openai:v0.11.0
+      args: [--model, Qwen/Qwen3-8B, --max-model-len, "8192"]
+      resources: {{limits: {{nvidia.com/mig-1g.10gb: 1}}}}
+"""
+    report = check_files({"a.yaml": pod})
+    assert [each.severity for each in report.findings if each.rule == "weights-exceed-budget"] == ["error"]

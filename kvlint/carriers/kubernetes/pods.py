@@ -378,7 +378,7 @@ def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
         ports=ports,
         replicas=pod.replicas,
         gpus=gpus,
-        product=(*products_of(pod.spec), *pod.products),
+        product=(*_slice(data["mig"]), *products_of(pod.spec), *pod.products),
         memory_limit=quantity_of(limits.get("memory") if limits else None),
         shared_memory=_shared_memory(pod.spec, container),
         host_ipc=pod.spec.string("hostIPC") == "true",
@@ -469,6 +469,12 @@ def _mig(limits: Map | None, requests: Map | None) -> Text | None:
             if entry.key.value.startswith("nvidia.com/mig-"):
                 return entry.key.text
     return None
+
+
+def _slice(mig: Text | None) -> Iterator[Product]:
+    """A slice of a device that is asked for has the slice's memory, whatever device the node has."""
+    if mig is not None and mig.known:
+        yield Product(mig.value, mig)
 
 
 def quantity_of(node: object) -> Value[int] | None:

@@ -38,10 +38,7 @@ def start(architecture: Architecture, release: str, **given: Any) -> Start:
 
 @quantity("kv_dtype", unit="", formula="the cache type after the engine's defaults", source=EXECUTED)
 def kv_dtype(start: Start) -> str | Unknown:
-    found = start.arguments
-    if isinstance(found, Unknown):
-        return found
-    return found.model.dtype if found.kv_cache_dtype == "auto" else found.kv_cache_dtype
+    return start.kv_dtype
 
 
 @quantity("memory_fraction", unit="", formula="1 - what the engine sets aside ÷ memory", source=EXECUTED)
@@ -298,6 +295,9 @@ class SglangSizing(Sizing):
         """Why the engine stops with this model, these settings and this memory; None where it does not, or nobody knows."""
         found, model = self.server.settings.get("start"), self.server.settings.get("model")
         return start_refusal(found, lambda outcome: outcome.refusal, model)
+
+    def kv_dtype_source(self) -> Value[str] | None:
+        return kv_types.source(self)
 
     def kv_calibrated(self) -> Value[bool]:
         """Whether the checkpoint brings scales for a quantized cache, or a file of its own does."""

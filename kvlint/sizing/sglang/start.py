@@ -50,7 +50,9 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`price`, `state`: bytes of one token and of one state slot on one rank; `alone`: the same on one device without drafts.
+    """`kv_dtype`: the cache's, where all devices that it may be agree, as they do on most of a start.
+
+    `price`, `state`: bytes of one token and of one state slot on one rank; `alone`: the same on one device without drafts.
 
     `pools`: at the low end, nominal, and at the high end of what is free.  `refusal`: why the engine stops.
     """
@@ -59,6 +61,7 @@ class Start:
     price: Known[Cells]
     state: Known[int]
     alone: Known[tuple[Cells, int]]
+    kv_dtype: Known[str]
     pools: Known[tuple[Pool, Pool, Pool]]
     settings: Settings
     refusal: Refusal | None = None
@@ -93,6 +96,7 @@ def start(
         arguments=same(resolved, NO_DEVICE),
         price=same([sglang.cells(arch, settings, device) for device in running], NO_DEVICE),
         state=same([sglang.state_bytes_per_slot(arch, settings, device) for device in running], NO_DEVICE),
+        kv_dtype=same([_type(each) for each in resolved], NO_DEVICE),
         alone=_alone(arch, settings, {device.capability for device in running or devices}),
         pools=NO_MEMORY,
         settings=settings,
@@ -111,6 +115,13 @@ def start(
         replace(devices[0], free_before=end(before.bytes), free_after=end(after.bytes)) for end in (low, nominal, high)
     ]
     return with_pools(found, [sglang.pool(arch, settings, device) for device in ends])
+
+
+def _type(resolved: Any) -> Any:
+    """The cache type, or why there is none."""
+    if not isinstance(resolved, Arguments):
+        return resolved
+    return resolved.model.dtype if resolved.kv_cache_dtype == "auto" else resolved.kv_cache_dtype
 
 
 def _alone(arch: Architecture, settings: Settings, capabilities: set[int]) -> Known[tuple[Cells, int]]:

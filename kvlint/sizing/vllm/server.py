@@ -207,6 +207,9 @@ class VllmSizing(Sizing):
             parts = Fact((), Assumed("no partition is written"))
         return present(partition_fault(self.server.architecture, parts, self.need("pipeline_parallel")))
 
+    def kv_dtype_source(self) -> Value[str] | None:
+        return kv_types.source(self)
+
     def kv_calibrated(self) -> Value[bool] | None:
         """Whether the checkpoint brings scales for a quantized cache, or the engine works them out."""
         if "calculated_scales" in self.server.settings:
