@@ -57,6 +57,9 @@ OF_MLX = regex(r"(?P<name>.+?)(?P<mlx>[-_.]mlx)?[-_.](?:(?P<bits>[2-8])[-_]?bit|
 # Bits of a weight beside its own: a 16-bit scale and offset for each group of 128, 64 (the default) or 32.
 OF_GROUPS = (Fraction(32, 128), Fraction(32, 64), Fraction(32, 32))
 
+# What a scraped table writes where it finds no length under the usual key (kv-formulas 13).
+UNSTATED = 4096
+
 COMPILED = DIRECTORY / "models-catalogue.tsv"
 
 
@@ -275,6 +278,8 @@ def doubted(text: Mapping[str, Any], context: int | None) -> bool:
     """
     length = positions(text)
     if context is None or length is None or context == length:
+        return False
+    if context == UNSTATED and "max_position_embeddings" not in text:
         return False
     ropes = (text.get(key) for key in ("rope_scaling", "rope_parameters"))
     factors = {rope.get("factor") for rope in ropes if isinstance(rope, Mapping)}

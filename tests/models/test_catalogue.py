@@ -36,6 +36,13 @@ def test_found_in_any_case(name: str) -> None:
     assert entry.weight_bytes() == 2 * 8_190_735_360
 
 
+def test_a_length_under_another_key_than_a_table_looks_for() -> None:
+    entry = find("moonshotai/Kimi-Linear-48B-A3B-Instruct")
+    assert entry is not None
+    assert not isinstance(entry.architecture, Unknown)
+    assert entry.architecture.positions == 1_048_576  # kv-formulas 12: model_max_length
+
+
 @pytest.mark.parametrize("name", ["", "nobody/nothing", "0/0", "zzzz/zzzz", "qwen/qwen3-8", "qwen/qwen3-8bb"])
 def test_not_found(name: str) -> None:
     assert find(name) is None
