@@ -14,6 +14,7 @@ from kvlint.records import dataclass, field
 from kvlint.source import Span
 from kvlint.subjects import Admission, Endpoint, Process, Promise, Server, ServerGroup
 
+REMOTE = "ssh"  # what runs a command elsewhere
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]", "host.docker.internal"})
 
 
@@ -276,8 +277,15 @@ def known_ports(server: Server, *, services: bool = True) -> set[int]:
     return ports | set(server.site.data.get("service_ports") or ()) if services else ports
 
 
+def elsewhere(server: Server) -> bool:
+    """Whether a process runs on another machine than what starts it."""
+    return any(each.name == REMOTE for each in server.process.line.wrappers)
+
+
 def local_ports(server: Server) -> set[int]:
     """Ports on the host itself: published ones, or the process's own where it runs without a container."""
+    if elsewhere(server):
+        return set()
     if server.site.published:
         return set(server.site.published)
     listening = server.settings.get("port")

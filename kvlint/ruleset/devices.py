@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from kvlint.facts import Assumed, Fact, Unknown, Value, Written, low, nominal, quantity
-from kvlint.links import local_ports
+from kvlint.links import elsewhere, local_ports
 from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.residence import largest
@@ -89,7 +89,7 @@ def _uses(groups: Iterable[ServerGroup]) -> Iterator[Use]:
     for group in groups:
         server, site = group.first, group.first.site
         claims: tuple[str, ...] = site.data.get("claims", ())
-        if server.engine != "vllm" or not (site.carrier in HOSTS or site.resident_with):
+        if server.engine != "vllm" or elsewhere(server) or not (site.carrier in HOSTS or site.resident_with):
             continue
         if claims:
             yield from _claimed(group, claims)
