@@ -321,6 +321,8 @@ def correct(
                 entry.update(correction.get("set", {}))
                 if correction.get("inverses"):
                     inverses(entry)
+                if correction.get("negations") and not entry.get("off"):
+                    entry["off"] = ["--no-" + flag[2:] for flag in entry["flags"] if flag.startswith("--")]
                 if correction.get("later") == "hint":
                     entry["later"] = entry["hint"]
 
