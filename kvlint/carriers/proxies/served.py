@@ -6,12 +6,14 @@ Names and ports of that service are what others of the unit call; its replicas a
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator
 from itertools import zip_longest
 
 from kvlint.carriers.base import Item, directory
 from kvlint.carriers.embedded import Around
 from kvlint.facts import Fact, Unknown, Value, Written, quantity
+from kvlint.parsing import kind_of
 from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import replace
@@ -21,6 +23,17 @@ from kvlint.tree import List, Map, Node, Scalar
 
 WORKERS = ("--num_workers", "--num-workers")  # litellm==1.110.2:litellm/proxy/proxy_cli.py
 MAX_LEVELS = 4  # a file, and the directories above it that may be mounted in its place
+# A proxy's command: the line with what continues it, or the strings behind it in a property list.
+_STARTED = regex(
+    r"(?P<program>llama-swap|litellm)(?:(?P<plist></string>(?:\s*<string>[^<]*</string>){1,40})"
+    r"|(?P<line>[\"']?(?=[\s\"'])[^\n\\]*(?:\\\r?\n[^\n\\]*){0,40}))"
+)
+_GAP = r"(?:</string>\s*<string>|[\s\\\"',=]+)"
+_PORTS = {
+    "llama-swap": regex(rf"--?listen{_GAP}[^\s<\"',]*?:([0-9]{{2,5}})\b"),
+    "litellm": regex(rf"--port{_GAP}([0-9]{{2,5}})\b"),
+}
+STARTERS = frozenset({"shell", "script", "systemd", "plist", "makefile", "justfile", "procfile", "nix"})
 _DEFAULT = regex(r"\$\{\w+:?-([^{}]*)\}")
 OWN_HOSTS = ("localhost", "127.0.0.1", "0.0.0.0", "::1")
 
@@ -34,8 +47,27 @@ def around(path: str, project: Project) -> Around:
     """The surroundings of a configuration file; of several services that mount it none is chosen."""
     found = list(_mounting(path, project))
     if len({(directory(item.path), key.value) for item, key, _ in found}) != 1:
-        return Around(path, f"host {directory(path)}")
+        return Around(path, f"host {directory(path)}", ports=_told(path, project))
     return _merged([_service(path, project, *each) for each in sorted(found, key=lambda each: len(each[0].path))])
+
+
+def _told(path: str, project: Project) -> tuple[int, ...]:
+    """The port that the one command which starts the proxy with this file names; none where it keeps its default."""
+    name = path.rpartition("/")[2]
+    found: set[int | None] = set()
+    for other in project.search(name) if name.endswith((".yaml", ".yml", ".json")) else ():
+        source = project.text(other) if kind_of(other) in STARTERS else None
+        for match in _STARTED.finditer(source.text) if source is not None else ():
+            line = match["plist"] or match["line"]
+            if not _word(name).search(line):
+                continue
+            told = _PORTS[match["program"]].search(line)
+            found.add(int(told[1]) if told is not None else None)
+    return tuple(each for each in found if each is not None) if len(found) == 1 else ()
+
+
+def _word(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:^|[\s/\"'=>]){re.escape(name)}(?:$|[\s\"'<;&|])")
 
 
 def _merged(files: list[Around]) -> Around:
