@@ -67,7 +67,8 @@ class Flexible:
     def _model_first(self, words: list[Word]) -> list[Word]:
         at = next((i for i, word in enumerate(words) if _MODEL.match(word.value)), None)
         if self.has("model_refused") and at is not None and any(word.value == "--model" for word in words):
-            self.sheet.object(BEFORE, "conflict", words[at].text, flag="--model", instead="the model as first word")
+            why = "the model is given as the first word, without a flag"
+            self.sheet.object(BEFORE, "conflict", words[at].text, flag="--model", why=why)
         if self.has("model_moved") and at is not None:
             words = self._move_model(words, at)
         if self.has("served_name_needs_model") and self._served_name_without_model(words):
