@@ -13,7 +13,9 @@ from kvlint.sizing.kv import ELEMENT_BYTES
 from kvlint.sizing.mlx import kv as kv_mlx
 
 GGUF_KEY = "general.architecture"
-ENGINES = ("transformers", "mlx-lm", "vllm", "llama-server", "sglang")
+ENGINES = ("transformers", "mlx-lm", "vllm-mlx", "vllm", "llama-server", "ollama", "sglang", "tgi")
+# Engines whose caches another one makes: vllm-mlx batches with mlx-lm, Ollama starts llama-server.  Their releases are their own.
+MADE_BY = {"vllm-mlx": "mlx-lm", "ollama": "llama-server"}
 
 
 def kv_cache_bytes(
@@ -42,6 +44,8 @@ def kv_cache_bytes(
             raise ValueError(f"{name} is {count!r}, not a number of {name}")
     if engine not in ENGINES:
         raise ValueError(f"unknown engine {engine!r}; one of {', '.join(ENGINES)}")
+    if engine in MADE_BY:
+        engine, version = MADE_BY[engine], None
     options = {"sequences": sequences, "version": version, "kv_dtype": kv_dtype}
     if engine == "llama-server":
         source = config if GGUF_KEY in config else read_config(config)
@@ -52,6 +56,10 @@ def kv_cache_bytes(
     if engine == "sglang":
         return engine_bytes("sglang")(arch, tokens, **options)
     dtype = cache_type(arch, kv_dtype)
+    if engine == "tgi":
+        from kvlint.sizing.slots import tgi_shape
+
+        return sequences * tgi_shape(arch, dtype)(tokens)
     if engine == "mlx-lm":
         return kv_mlx.cache_bytes(arch, tokens, sequences, version, dtype)
     return kv_transformers.cache_bytes(arch, tokens, sequences, dtype)

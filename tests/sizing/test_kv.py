@@ -116,6 +116,13 @@ def test_a_missing_field_is_named(engine: str) -> None:
     assert error.value.field == "num_hidden_layers"
 
 
+def test_engines_whose_caches_another_makes() -> None:
+    config = plain(32, 8, 128)  # 2 × 32 layers × 8 heads × 128 × 2 B = 131,072 B a token
+    assert kv_cache_bytes(config, 1000, engine="vllm-mlx", version="0.6.0") == 1024 * 131_072
+    assert kv_cache_bytes(config, 1000, engine="ollama") == kv_cache_bytes(config, 1000, engine="llama-server")
+    assert kv_cache_bytes(config, 1000, engine="tgi", sequences=2) == 2000 * 131_072
+
+
 @pytest.mark.parametrize("options", [{"engine": "nothing"}, {"kv_dtype": "turbo3"}, {"sequences": -1}])
 def test_senseless_questions(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"."):
