@@ -90,6 +90,8 @@ KEPT_BYTES = 256 * 1024  # context files above this are looked at when a name le
 COMMAND = regex(
     r"\bvllm\b|mlx_lm|llama-server|llama-swap|\bsglang\b|ollama|lmdeploy|trtllm|text-generation|litellm|\bmodel_list\b"
 )
+# What envsubst or a GitOps controller fills in: braces mean something else in a YAML list between brackets.
+_FILLED = regex(r"\$\{[A-Za-z_]\w*[^{}\n]*\}")
 _CONTROLS = regex(r"\{\{-?\s*(?:if|with|range|define|include|template|toYaml|end|else|block)\b|\{%")
 # What git leaves where two sides of a merge disagree.
 _MERGING = "<<<<<<< "
@@ -190,7 +192,8 @@ class Project:
                 continue
             text, problem = document.span.text, document.problem
             template = "the document is a template, and what it becomes is not known"
-            found = self.cannot_read(text, problem.span, problem.message, template if _CONTROLS.search(text) else None)
+            filled = _CONTROLS.search(text) or _FILLED.search(_line(problem.span).text)
+            found = self.cannot_read(text, problem.span, problem.message, template if filled else None)
             self.unreadable += [found] if found is not None else []
 
     def cannot_read(self, text: str, at: Span, reason: str, doubt: str | None) -> Problem | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from kvlint.carriers.base import directory
 from kvlint.carriers.wrappers.programs import Container
 from kvlint.facts import Fact, Value, Written
 from kvlint.links import CLUSTER, LOCAL_HOSTS, Link, units_of
@@ -158,11 +159,19 @@ def _of_service(front: Admission, target: Endpoint, groups: list[ServerGroup]) -
     ]
     if len(found) != 1 or found[0].first.site.data.get("build", "") != front.build:
         return None
+    if not front.build and not _along(front.place.path, found[0].first.site.place.path):
+        return None  # another tree may have a Service of that name for something else
     ports: tuple[Fact[int], ...] = found[0].first.site.data["called"][host]
     if not ports or target.port in {each.value for each in ports}:
         return None
     first = (f"the port that {front.system} calls", Fact(target.port, Written(target.span)))
     return Pair("port", found[0], first, (f"the port of the Service {host}", ports[0]), False)
+
+
+def _along(one: str, other: str) -> bool:
+    """Whether one file stands in the directory of another, or below it."""
+    first, second = (f"{directory(path)}/".lstrip("/") for path in (one, other))
+    return first.startswith(second) or second.startswith(first)
 
 
 def _asked(link: Link) -> Pair | None:

@@ -224,3 +224,10 @@ def test_a_file_that_no_object_holds_is_supposed_to_be_for_the_cluster(
 def test_two_services_of_that_name_are_none() -> None:
     files = {"a/chat.yaml": SERVER, "b/chat.yaml": SERVER, "config.yaml": PROXY.replace("ADDRESS", "http://chat/v1")}
     assert found(files) == []
+
+
+def test_a_service_of_that_name_in_another_tree_says_nothing_of_ports() -> None:
+    files = {"a/proxy.yaml": proxy("http://chat:9000/v1"), "b/chat.yaml": SERVER}
+    assert found(files) == []
+    files = {"a/gateway/proxy.yaml": proxy("http://chat:9000/v1"), "a/chat.yaml": SERVER}
+    assert [each[:2] for each in found(files)] == [("values-disagree", "error")]

@@ -43,3 +43,13 @@ def test_a_number_with_nothing_behind_its_point_is_whole() -> None:
     line = "#!/bin/sh\nllama-server -m a.gguf -c 4096 --top-k {}\n"
     assert "suffix-not-understood" not in {rule for _, rule in found("a.sh", line.format("0.0"))}
     assert "suffix-not-understood" in {rule for _, rule in found("a.sh", line.format("4k"))}
+
+
+def test_braces_that_something_fills_in_may_be_read_afterwards() -> None:
+    container = "    - image: vllm/vllm-openai:v0.11.0\n      args: [--max-model-len=LENGTH]\n"
+    text = f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n{container}"
+    for length, severity in (("${LENGTH}", "warning"), ("{LENGTH}", "error")):
+        found = check_files({"pod.yaml": text.replace("LENGTH", length)}).findings
+        assert [(each.rule, each.severity) for each in found if each.rule == "unreadable-config"] == [
+            ("unreadable-config", severity)
+        ]
