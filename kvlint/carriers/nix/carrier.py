@@ -13,7 +13,7 @@ from kvlint.carriers.embedded import Around
 from kvlint.carriers.embedded import read as read_embedded
 from kvlint.carriers.launch import Launch, launches, of_script
 from kvlint.carriers.nix import engines as nix_engines
-from kvlint.carriers.nix import services
+from kvlint.carriers.nix import proxies, services
 from kvlint.carriers.nix.services import File
 from kvlint.carriers.nix.store import NO_SHELL, store
 from kvlint.carriers.scripts import Files
@@ -147,6 +147,8 @@ def _option(file: File, found: Attribute, root: Node) -> Iterator[Finding]:
     text = node.text("text")
     if text is not None and any(path[-3:-1] == steps for steps in _FILES):
         yield from document(text, found.key.text if found.key is not None else None, file.writer(name))
+    elif path[-2:] == ("services", "nginx"):
+        yield from proxies.nginx(node, file.path, file.unit)
     elif path[-2:] == ("services", "ollama"):
         yield from nix_engines.ollama(file, name, place, node)
     elif path[-2:] == ("launchd", "envVariables") or path[-3:] == ("launchd", "user", "envVariables"):
