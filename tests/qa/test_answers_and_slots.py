@@ -45,6 +45,17 @@ def test_answers_that_a_proxy_asks_for(flags: str, params: str, info: str, found
     assert said("output-leaves-no-prompt", files) == found
 
 
+@pytest.mark.parametrize(("tokens", "found"), [(8193, "error"), (8192, "warning"), (8191, None)])
+def test_answers_that_llama_swap_asks_for(tokens: int, found: str | None) -> None:
+    config = f"""\
+models:
+  chat:
+    cmd: vllm serve Qwen/Qwen3-8B --port ${{PORT}} --max-model-len 8192
+    filters: {{setParams: {{max_tokens: {tokens}}}}}
+"""
+    assert said("output-leaves-no-prompt", {"llama-swap.yaml": config}) == ([(found, "8192")] if found else [])
+
+
 SWAP = """\
 models:
   chat:

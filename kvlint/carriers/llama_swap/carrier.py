@@ -402,8 +402,13 @@ def _limit(node: Map) -> Value[int]:
 
 
 def _promises(node: Map) -> Iterator[Promise]:
-    """`capabilities.context` is told to clients and checked by nobody."""
+    """`capabilities.context` is told to clients and checked by nobody; what `setParams` holds is put into every request."""
     found = node.text("capabilities", "context")
     if found is not None and found.value.isdigit() and int(found.value) > 0:
         tokens = Fact(int(found.value), Written(found.span, found.via))
         yield Promise("total", tokens, False, "llama-swap capabilities.context")
+    for key in ("max_tokens", "max_completion_tokens"):
+        found = node.text("filters", "setParams", key)
+        if found is not None and found.value.isdigit() and int(found.value) > 0:
+            tokens = Fact(int(found.value), Written(found.span, found.via))
+            yield Promise("output", tokens, True, f"llama-swap setParams.{key}")
