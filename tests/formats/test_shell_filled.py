@@ -1,0 +1,110 @@
+"""Scripts that a template makes."""
+
+from __future__ import annotations
+
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvlint.formats.shell import commands
+from kvlint.formats.shell.filled import filled
+from kvlint.pipeline import check_files
+from kvlint.source import HOLE, Source, Text
+
+JINJA = """\
+{% extends "base.sh" %}
+#!/bin/bash
+{# vllm serve old #}
+export MODEL={{ vllm_model }}
+N=1
+{% if big %}
+N=2
+vllm serve "$MODEL" --port {{ port }}
+{%- elif small %}
+vllm serve b
+{% else %}
+vllm serve c
+{% endif %}
+vllm serve d --max-num-seqs $N {% if tp %}--tensor-parallel-size {{ tp }}{% endif %} \\
+  {% if window %}
+  --max-model-len {{ window }} \\
+  {% endif %}
+  --seed 1
+{% for each in models %}
+vllm serve {{ each }}
+{% endfor %}
+docker inspect --format '{{.State.Health}}' x
+n=${#MODEL}
+awk '{print $1}' | awk '{{print $2}}'
+"""
+
+
+def text(value: str) -> Text:
+    return Text.of(Source("a.sh", value), 0, len(value))
+
+
+def lines(value: str) -> list[str]:
+    found = commands(filled(text(value))).commands
+    return [" ".join(word.value.replace(HOLE, "?") for word in each.words) for each in found]
+
+
+def test_a_template_of_jinja() -> None:
+    assert [line for line in lines(JINJA) if line.startswith("vllm")] == [
+        "vllm serve ? --port ?",
+        "vllm serve b",
+        "vllm serve c",
+        "vllm serve d --max-num-seqs ? ? ? --seed 1",
+        "vllm serve ?",
+    ]
+
+
+def test_a_template_of_go() -> None:
+    found = lines(
+        "{{- if .Values.a }}\nvllm serve a --port {{ .Values.port }}\n{{- else }}\nvllm serve b\n{{- end }}\n"
+    )
+    assert [line for line in found if line.startswith("vllm")] == ["vllm serve a --port ?", "vllm serve b"]
+
+
+def test_what_stands_written_keeps_its_place() -> None:
+    made = filled(text("A={{ x }}\nvllm serve --seed 1\n"))
+    at = made.value.index("1")
+    assert made.slice(at, at + 1).span.start == 28
+    assert [hole.span.text for hole in made.holes] == ["{{ x }}"]
+
+
+def test_what_is_no_template_stays() -> None:
+    for value in ('vllm serve \'{"a": {"b": {}}}\'', "echo ${#x} {{a,b},c}", "x='{{'", "awk '{{print}}'", "{%", "{{ x"):
+        made = filled(text(value))
+        assert made.value == value or made.holes
+
+
+def test_no_error_is_told_of_what_a_template_fills_in() -> None:
+    flags = "--max-model-len {{ LEN }} {% if TP %}-tp {{ TP }}{% endif %} --port {{ PORT }}"
+    script = f"#!/bin/sh\nexec vllm serve {{{{ MODEL }}}} {flags}\n"
+    for name in ("a.sh.j2", "a.sh", "run.sh.tpl"):
+        report = check_files({name: script})
+        assert report.internal == []
+        assert [each for each in report.findings if each.severity == "error"] == []
+        assert report.summary["servers"] == 1
+
+
+@given(st.text("{}%#- \n\\aif.$'\"", max_size=60))
+def test_any_text(value: str) -> None:
+    made = filled(text(value))
+    commands(made)
+    assert sum(piece.length for piece in made.pieces) == len(made.value)
+
+
+def test_hostile() -> None:
+    start = time.process_time()
+    for value in (
+        "{{" * 50_000,
+        "{%" * 50_000,
+        "{# " * 50_000,
+        "{{ a " * 20_000,
+        "{% if a %}\n" * 5_000,
+        "{% if a %}x{% endif %}" * 5_000,
+    ):
+        commands(filled(text(value)))
+    assert time.process_time() - start < 20
