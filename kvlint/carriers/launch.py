@@ -30,6 +30,7 @@ _PROGRAM = regex(r"(?:.*/)?(?:python[0-9.]*|vllm|sglang|llama-server|mlx_lm\.ser
 _SOURCES = regex(r"(?:^|[\s;&|])(?:source|\.)\s", re.MULTILINE)
 _MODEL = frozenset({"-m", "--model", "--model-path", "-hf", "--hf-repo"})
 SCRIPT_ENDINGS = (".sh", ".bash", ".zsh", ".command")
+_TEMPLATED = regex(r"\{\{|\{%|@\w+@|__[A-Z]")
 RAY_SCRIPT = "multi-node-serving.sh"  # of vLLM's own image: starts Ray, as the leader or as a worker
 # The text of the script that a word names, given the words that it is run with; None where that starts no engine in view.
 Scripts = Callable[[Text, Iterable[Text]], Union[Text, None]]
@@ -68,6 +69,21 @@ class Launch:
 
 def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
     """Every command line in `launch` that names an engine, in the order in which they would run."""
+    for line in _launches(launch, depth):
+        yield _replaced(line) if depth == 0 or launch.shell else line
+
+
+def _replaced(line: CommandLine) -> CommandLine:
+    """The line with holes for what a template puts into its words, and into its variables."""
+    if not any(_TEMPLATED.search(text.value) for text in (*line.args, *line.env.values())):
+        return line
+    from kvlint.formats.shell.filled import replaced
+
+    env = {name: replaced(value) for name, value in line.env.items()}
+    return replace(line, args=tuple(replaced(word) for word in line.args), env=env)
+
+
+def _launches(launch: Launch, depth: int) -> Iterator[CommandLine]:
     if launch.entrypoint and launch.image is not None and engines.of_image(launch.image.value):
         yield _line(launch)
         return

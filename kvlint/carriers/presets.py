@@ -14,6 +14,7 @@ from kvlint.carriers.scripts import Files
 from kvlint.command import CommandLine, Opening
 from kvlint.engines.options import Option, options
 from kvlint.formats.ini import Section, sections
+from kvlint.formats.shell.filled import replaced
 from kvlint.formats.shell.text import where
 from kvlint.project import Project
 from kvlint.records import replace
@@ -134,8 +135,8 @@ def _words(name: Text, settings: dict[str, tuple[Text, Text]]) -> Iterator[Text]
     """The arguments of a model's process.  Without a model of its own its name is that of a repository."""
     if not any(key.value in OF_MODEL for key, _ in settings.values()) and "/" in name.value:
         yield from (Text.at("-hf", name.span), name)
-    for key, value in settings.values():
-        option = _option(key.value)
+    for key, written in settings.values():
+        option, value = _option(key.value), replaced(written)
         if option is None or not option.switch:
             spelling = option.name if option is not None else f"--{key.value}"
             yield from (Text.at(spelling, key.span), value)

@@ -115,7 +115,7 @@ class Files:
         parsed = self.project.parsed(path)
         if parsed is None or parsed.kind != "shell":
             return None
-        return filled(Text.of(parsed.source, 0, len(parsed.source.text)))
+        return Text.of(parsed.source, 0, len(parsed.source.text))
 
     def _leads(self, path: str) -> bool:
         """Whether an engine's name stands in a script or in one that it may call; where a name is put together it may be any."""

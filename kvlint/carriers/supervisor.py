@@ -11,6 +11,7 @@ from kvlint.carriers.launch import Launch, Scripts, launches
 from kvlint.carriers.scripts import Files
 from kvlint.command import Opening
 from kvlint.formats import shell
+from kvlint.formats.shell.filled import filled
 from kvlint.formats.shell.text import made, where
 from kvlint.formats.supervisor import Known, Section, assignments, expand, is_config, parse
 from kvlint.project import Project
@@ -64,7 +65,7 @@ def programs(text: Text, about: About) -> Iterator[Process]:
             openings = list(unseen)
             own = _environment(section, known, openings)
             known = {**known, **_variables(own)}
-            words = tuple(shell.split(expand(command, known)))
+            words = tuple(shell.split(expand(filled(command, script=False), known)))
             launch = Launch(
                 words=words,
                 place=command.span,
@@ -97,7 +98,7 @@ def _environment(section: Section, known: Known, unseen: list[Opening]) -> dict[
     written = section.text("environment")
     if written is None:
         return {}
-    found = assignments(expand(written, known))
+    found = assignments(expand(filled(written, script=False), known))
     if found is None:
         unseen.append(Opening(0, where(written), "supervisord does not understand this environment"))
     return found or {}

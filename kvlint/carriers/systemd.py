@@ -10,6 +10,7 @@ from kvlint.carriers.launch import Launch, launches
 from kvlint.carriers.scripts import Files
 from kvlint.command import Opening
 from kvlint.formats import systemd
+from kvlint.formats.shell.filled import filled
 from kvlint.formats.systemd import Section, Unit
 from kvlint.parsing import TEMPLATE_ENDINGS
 from kvlint.patterns import regex
@@ -107,8 +108,7 @@ def unit_name(path: str) -> str:
 def unit(read: Unit, about: About) -> Iterator[Finding]:
     """The engines that a unit starts, and what in its environment means something else than its author thinks."""
     written = read
-    if about.templated:
-        read = _with_placeholders(read)
+    read = _with_placeholders(read, about.templated)
     found = (
         [*_container(read, about)]
         if any(part.name == "Container" for part in read.sections)
@@ -119,10 +119,14 @@ def unit(read: Unit, about: About) -> Iterator[Finding]:
         yield from _unexpanded(written, about)
 
 
-def _with_placeholders(read: Unit) -> Unit:
+def _with_placeholders(read: Unit, templated: bool) -> Unit:
+    """The unit with holes for what a template writes; only in one that is named so are `${X}` and `@X@` placeholders too."""
     sections = []
     for part in read.sections:
-        settings = tuple(replace(each, value=template(each.value, splice=True)) for each in part.settings)
+        values = [filled(each.value, script=False) for each in part.settings]
+        if templated:
+            values = [template(value, splice=True) for value in values]
+        settings = tuple(replace(each, value=value) for each, value in zip(part.settings, values, strict=True))
         sections.append(Section(part.name, part.span, settings))
     return replace(read, sections=tuple(sections))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,3 +109,34 @@ def test_hostile() -> None:
     ):
         commands(filled(text(value)))
     assert time.process_time() - start < 20
+
+
+SERVES = "vllm serve {{ model }} --max-model-len {{ window }} {% if tp %}--tensor-parallel-size {{ tp }}{% endif %}"
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("supervisord.conf.j2", f'[program:a]\nenvironment=N="{{{{ n }}}}"\ncommand={SERVES}\n'),
+        ("a.service", f"[Service]\nExecStart={SERVES}\n"),
+        ("a.service.j2", f"[Service]\nExecStart={SERVES}\n"),
+        ("Procfile.j2", f"a: {SERVES}\n"),
+        ("Makefile.j2", f"a:\n\t{SERVES}\n"),
+        ("justfile.j2", f"a:\n    {SERVES}\n"),
+        ("Dockerfile.j2", 'FROM vllm/vllm-openai:v0.11.0\nCMD ["--model", "m", "--max-model-len", "{{ window }}"]\n'),
+        ("models.ini.j2", "[m]\nmodel = a.gguf\nctx-size = {{ window }}\n"),
+        ("a.sh.in", "vllm serve @MODEL@ --max-model-len @WINDOW@ --port __PORT__\n"),
+    ],
+)
+def test_templates_of_other_kinds(name: str, written: str) -> None:
+    report = check_files({name: written})
+    assert (report.summary["servers"], report.internal) == (1, [])
+    assert [each for each in report.findings if each.severity == "error"] == []
+
+
+def test_a_variables_file_that_is_a_template() -> None:
+    compose = (
+        "services:\n  a:\n    image: vllm/vllm-openai:v0.11.0\n    command: --model ${MODEL} --max-model-len ${LEN}\n"
+    )
+    report = check_files({"compose.yaml": compose, ".env": "MODEL={{ model }}\nLEN={{ window }}\n"})
+    assert [each for each in report.findings if each.severity == "error"] == []

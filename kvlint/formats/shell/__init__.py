@@ -84,10 +84,12 @@ def commands(
     Never raises on any text; what cannot be read is in `Script.faults`.
     """
     from kvlint.formats.shell.expand import Ledger
+    from kvlint.formats.shell.filled import filled
     from kvlint.formats.shell.script import Script
     from kvlint.formats.shell.state import State
     from kvlint.formats.shell.walk import Context, Record, Walker
 
+    text = filled(text)
     if isinstance(positional, str):
         state = State(variables, None)
     else:

@@ -1,4 +1,4 @@
-"""Scripts that are templates of Jinja or Go: what an action writes is a hole, a branch of the template one of the script."""
+"""Commands in templates of Jinja or Go: what an action writes is a hole, a branch of the template one of the script."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from kvlint.source import Text
 _ACTION = regex(
     r"\{\{[-~]?[ \t]*(?P<output>[A-Za-z_.$(][^{}\n]{0,400})\}\}|\{%[-+]?\s*(?P<word>\w+)(?P<rest>(?:(?!%\}|\{%)[\s\S]){0,400})%\}"
     r"|(?<!\$)\{#(?:(?!#\}|\{#)[\s\S]){0,400}#\}"
+)
+_PLACEHOLDER = regex(
+    r"\{\{[-~]?\s*[A-Za-z_.$(][^{}\n]{0,400}\}\}|\{%[^{}%]{0,400}%\}|(?<![\w@])@[A-Za-z_]\w*@(?![\w@])|__[A-Z][A-Z0-9_]*?__"
 )
 _WORD = regex(r"[-\s]*(?P<word>if|else if|else|end|range|with|define|block|template|include)\b")
 _OPENS = {"if": "if", "for": "for", "range": "for", "with": "if"}
@@ -34,8 +37,8 @@ class _Action:
         self.alone = begins and ends and not before[2].strip() and not after[0].strip()
 
 
-def filled(text: Text) -> Text:
-    """The script that a template makes, as far as it is written."""
+def filled(text: Text, *, script: bool = True) -> Text:
+    """The text that a template makes, as far as it is written.  `script`: a shell reads it, so that it may have branches."""
     value = text.value
     if "{{" not in value and "{%" not in value:
         return text
@@ -43,7 +46,7 @@ def filled(text: Text) -> Text:
     if not actions:
         return text
     cut = Slicer(text)
-    words = _branches(actions, value)
+    words = _branches(actions, value, script)
     parts: list[Text] = []
     at = 0
     for action in actions:
@@ -65,10 +68,26 @@ def filled(text: Text) -> Text:
     return Text.join([*parts, cut(at, len(value))])
 
 
+def replaced(word: Text) -> Text:
+    """One word with holes for what is put in before anything reads it: actions, `@NAME@`, `__NAME__`."""
+    value = word.value
+    if "{" not in value and "@" not in value and "__" not in value:
+        return word
+    cut = Slicer(word)
+    parts: list[Text] = []
+    at = 0
+    for match in _PLACEHOLDER.finditer(value):
+        reason = f"{match[0]} is filled in before this is used"
+        hole = unknown(cut.span(*match.span()), reason, f"the value of {match[0]}")
+        parts += [cut(at, match.start()), hole]
+        at = match.end()
+    return Text.join([*parts, cut(at, len(value))]) if parts else word
+
+
 Written = tuple[str, bool, str]
 
 
-def _branches(actions: list[_Action], text: str) -> dict[int, tuple[int, Written | None]]:
+def _branches(actions: list[_Action], text: str, script: bool) -> dict[int, tuple[int, Written | None]]:
     """What stands for a branch's actions: words of the shell where they stand on lines of their own, else one hole for all."""
     found: dict[int, tuple[int, Written | None]] = {}
     stack: list[list[_Action]] = []
@@ -79,7 +98,7 @@ def _branches(actions: list[_Action], text: str) -> dict[int, tuple[int, Written
             stack[-1].append(action)
         elif action.word in _CLOSES and stack:
             parts = [*stack.pop(), action]
-            if all(part.alone for part in parts) and not any(_continued(part, text) for part in parts):
+            if script and all(part.alone for part in parts) and not any(_continued(part, text) for part in parts):
                 kind = _OPENS[parts[0].word]
                 for part in parts:
                     found[part.start] = part.end, _written(part, kind, part is parts[0], part is action)

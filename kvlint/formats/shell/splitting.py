@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kvlint.formats.shell.filled import filled
 from kvlint.formats.shell.text import Slicer, joined, spliced, unix_lines
 from kvlint.patterns import regex
 from kvlint.source import HOLE, Text
@@ -17,7 +18,7 @@ def split(text: Text, *, comment_lines: bool = False) -> list[Text]:
     `comment_lines`: lines that start with `#` are dropped and backslashes at the end of a line join it to the next, as
     llama-swap does.  A quote that is not closed reaches to the end.
     """
-    text = unix_lines(text)
+    text = filled(unix_lines(text), script=False)
     return _Splitter(_without_comments(text) if comment_lines else text).words()
 
 
