@@ -45,12 +45,16 @@ class Default:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """A model's own configuration: `field` of `model`, as `source` has it."""
+    """A model's own configuration: `field` of `model`, as `source` has it.
+
+    `doubt`: `named` (nothing but the name in a path says that it is this model).  It lowers what a rule may say.
+    """
 
     model: str
     field: str
     source: str
     revision: str | None = None
+    doubt: str | None = None
     kind = "catalog"
 
 

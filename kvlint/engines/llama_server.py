@@ -10,9 +10,9 @@ from kvlint.engines import basename, of_image, of_variant
 from kvlint.engines.base import Program, Settings, World, read_once
 from kvlint.engines.llama_said import NAME, Said
 from kvlint.engines.options import options
-from kvlint.facts import Assumed, Default, Fact, Unknown, Value, Written
+from kvlint.facts import Assumed, Catalog, Default, Fact, Unknown, Value, Written
 from kvlint.models.architecture import Architecture
-from kvlint.models.lookup import Model, of_hub_cache, written_id
+from kvlint.models.lookup import Model, of_hub_cache, of_path_name, written_id
 from kvlint.patterns import regex
 from kvlint.records import replace
 from kvlint.sizing.llama.host import host_cache_bytes
@@ -200,7 +200,7 @@ def find_model(world: World, text: Text) -> Model:
                 other.config,
                 other.source,
             )
-    return found
+    return of_path_name(text.value) or found if text.value.endswith(".gguf") else found
 
 
 def _known(model: Model) -> bool:
@@ -264,8 +264,8 @@ def start(
 ) -> tuple[Value[Any], dict[str, Value[Any] | None]]:
     """The plan (or refusal) of a start, and the settings that follow from it.
 
-    Slots and windows do not need the model's layers: where those are not known they are worked out without, and only the
-    length that the model was trained for is taken not to be smaller.
+    Slots and windows do not need the model's layers: where those are not known, or in doubt, they are worked out without, and
+    only the length that the model was trained for is taken not to be smaller.
     """
     from kvlint.sizing.llama import server as sizing
 
@@ -273,7 +273,8 @@ def start(
     arch = model.architecture if model is not None else Unknown("model", "no model is named", "name a model")
     found: Value[Any] = sizing.start(architecture=arch, builds=builds or NO_BUILD, **given)
     plan = found
-    if isinstance(found, Unknown):
+    doubted = isinstance(arch, Fact) and isinstance(arch.origin, Catalog) and arch.origin.doubt
+    if isinstance(found, Unknown) or doubted:
         shapeless = Fact(NO_MODEL, Assumed("the model was trained for no less"))
         alone = _alone(given)
         plan = sizing.start(architecture=shapeless, builds=builds or NO_BUILD, **alone)

@@ -52,6 +52,8 @@ OF_GGUF = regex(
     r"(?P<name>.+?)(?:[-_.](?:qat|mtp|i1|imatrix|ud|iq[1-4]_\w+|q[2-8]_\w+|mxfp4(?:_moe)?|bf16|f16|fp16))*[-_]gguf"
 )
 
+_PART = regex(r"[-.]\d{5}-of-\d{5}$")  # of a file that was split
+
 # How a repository for MLX is named after the model; a recipe behind the bits leaves their number.
 OF_MLX = regex(r"(?P<name>.+?)(?P<mlx>[-_.]mlx)?[-_.](?:(?P<bits>[2-8])[-_]?bit|bf16|fp16)(?:[-_]dwq(?:[-_.]\w+)*)?")
 # Bits of a weight beside its own: a 16-bit scale and offset for each group of 128, 64 (the default) or 32.
@@ -179,6 +181,33 @@ def find(model_id: str) -> Entry | None:
     return _stored_anew(found) if key.endswith("gguf") or _for_mlx(key) else found
 
 
+def of_path(path: str) -> Entry | None:
+    """The model that the last name of a path says, in its shape; None where it says none, or those of several publishers."""
+    name = path.rstrip("/").rpartition("/")[2].lower()
+    if name.endswith(".gguf"):
+        table = repositories()["gguf"]
+        names = list(_converted(f"{table['converters'][0]}/{_PART.sub('', name.removesuffix('.gguf'))}-gguf"))
+    else:
+        names = _published(name) or list(_converted(f"{repositories()['mlx']['converters'][0]}/{name}"))
+    found = [each for key in dict.fromkeys(names) if (each := entry(key)) is not None]
+    return found[0] if len(found) == 1 else None
+
+
+def _published(name: str) -> list[str]:
+    """The rows of that name among publishers of models; where they have none, among those who publish copies."""
+    table = repositories()
+    copies = dict.fromkeys(each for mirrors in table["mirrors"].values() for each in mirrors)
+    publishers = [each for each in table["gguf"]["publishers"] if each not in copies]
+    for organisations in (publishers, copies):
+        keys = (f"{organisation}/{name}" for organisation in organisations)
+        rows = dict.fromkeys(
+            known for key in keys for known in (key, *_moved(key)) if lookup(COMPILED, known) is not None
+        )
+        if rows:
+            return list(rows)
+    return []
+
+
 def _stored_anew(found: Entry) -> Entry:
     """The shape of a model whose files hold other types than its own repository's."""
     return replace(found, own=False, dtype=None, quantization=None, file_bytes=None, hub_parameters=None, label=None)
@@ -193,18 +222,18 @@ def _of_base(key: str) -> Entry | None:
 
 def other_names(key: str) -> Iterator[str]:
     """Names that the hub redirects to or from, then copies that others publish under the same name."""
-    table = repositories()
-    moved = [
-        new + key.removeprefix(old)
-        for pair in table["moved"].items()
-        for old, new in (pair, pair[::-1])
-        if key.startswith(old)
-    ]
+    moved = _moved(key)
     yield from moved
+    mirrors = repositories()["mirrors"]
     for name in (key, *moved):
         organisation, _, rest = name.partition("/")
-        yield from (f"{mirror}/{rest}" for mirror in table["mirrors"].get(organisation, ()))
+        yield from (f"{mirror}/{rest}" for mirror in mirrors.get(organisation, ()))
     yield from _converted(key)
+
+
+def _moved(key: str) -> list[str]:
+    pairs = (each for pair in repositories()["moved"].items() for each in (pair, pair[::-1]))
+    return [new + key.removeprefix(old) for old, new in pairs if key.startswith(old)]
 
 
 def _converted(key: str) -> Iterator[str]:
@@ -226,7 +255,7 @@ def _converted(key: str) -> Iterator[str]:
     if publisher in table["publishers"]:
         yield f"{publisher}/{named}"
         return
-    found = [name for each in table["publishers"] if lookup(COMPILED, name := f"{each}/{made['name']}") is not None]
+    found = _published(made["name"])
     yield from found if len(found) == 1 else ()
 
 

@@ -125,8 +125,10 @@ class Models:
     def _of_catalogue(self, name: str) -> Model:
         """The catalogue's facts, which do not depend on where the model is named."""
         if name not in self._known:
-            repository = copied(name) if name.startswith(("/", "~", "./")) else None
-            self._known[name] = _of_catalogue(repository or name, name)
+            path = name.startswith(("/", "~", "./"))
+            repository = copied(name) if path else None
+            named = of_path_name(name) if path and repository is None else None
+            self._known[name] = named or _of_catalogue(repository or name, name)
         return self._known[name]
 
     def _config(self, path: str) -> Mapping[str, Any] | None:
@@ -158,6 +160,21 @@ def _of_gguf(name: str, metadata: Mapping[str, Any], path: str) -> Model:
     except UnknownArchitecture as error:
         found = Unknown(f"model.{error.field}", str(error), "[[model]] config with that key")
     return Model(name, found, nothing.weights_bytes, nothing.dtype, None, metadata, path)
+
+
+def of_path_name(path: str) -> Model | None:
+    """The model that the last name of a path says: its shape, and a directory's type; in doubt, for anybody may name a file."""
+    from kvlint.models.catalogue import of_path
+
+    entry = of_path(path)
+    if entry is None or isinstance(entry.architecture, Unknown):
+        return None
+    nothing = unknown_model(path, f"what {path} holds is known by its name alone", "weights in [[model]]")
+    shape = Fact(entry.architecture, Catalog(entry.id, "architecture", entry.source, doubt="named"))
+    dtype: Value[str] = nothing.dtype
+    if entry.dtype is not None and not path.endswith(".gguf"):
+        dtype = Fact(entry.dtype, Catalog(entry.id, "dtype", entry.source, doubt="named"))
+    return Model(path, shape, nothing.weights_bytes, dtype, None, None, entry.source)
 
 
 def of_hub_cache(parts: Iterable[str]) -> Iterator[str]:

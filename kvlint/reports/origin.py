@@ -61,7 +61,8 @@ def in_words(fact: Fact[Any]) -> str:
         releases = f" in {span_of(origin.versions)}" if origin.versions else ""
         return f"default of {origin.flag}{releases}" if origin.flag else releases.strip()
     if isinstance(origin, Catalog):
-        return f"{clean(origin.model)} ({clean(origin.source)})"
+        named = ", by the name in its path" if origin.doubt == "named" else ""
+        return f"{clean(origin.model)}{named} ({clean(origin.source)})"
     if isinstance(origin, Device):
         return f"{origin.name} ({origin.source})"
     if isinstance(origin, Coefficient):

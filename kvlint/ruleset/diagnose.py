@@ -44,6 +44,7 @@ DOUBTS = {
     "default": "a variable's default is taken",
     "claimed": "nothing enforces what is claimed",
     "supposed": "that it calls this server is supposed, by port and name",
+    "named": "only the name in its path says which model it is",
 }
 
 
@@ -60,7 +61,8 @@ def diagnose(outcome: Outcome, suggestions: Iterable[Suggestion] = ()) -> Diagno
     message = rule.message_of(verdict, case.lookup, case.engine, case.releases)
     if verdict.straddles:
         message += f"; {within(verdict.compared)}"
-    doubt = subject.doubt or ("supposed" if "supposed" in doubts(verdict.facts) else None)
+    found = doubts(verdict.facts)
+    doubt = subject.doubt or next((each for each in ("supposed", "named") if each in found), None)
     if doubt:
         message += f"; {DOUBTS.get(doubt, doubt)}"
     return Diagnostic(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Union
 
 from kvlint.diagnostics import SEVERITIES, Unchecked
-from kvlint.facts import Fact, Unknown, Written
+from kvlint.facts import Catalog, Fact, Unknown, Written
 from kvlint.records import dataclass, field
 from kvlint.ruleset.load import Rule
 from kvlint.ruleset.truth import Verdict
@@ -114,7 +114,7 @@ def _outcome(rule: Rule, subject: Subject, broken: list[tuple[Case, Verdict, boo
 def _severity(rule: Rule, subject: Subject, case: Case, verdict: Verdict, margin: bool) -> str:
     severity = rule.severity_of(verdict, case.lookup, case.engine, case.releases)
     found = doubts(verdict.facts)
-    if severity == "error" and (margin or subject.doubt or found & {"splice", "default", "supposed"}):
+    if severity == "error" and (margin or subject.doubt or found & {"splice", "default", "supposed", "named"}):
         severity = "warning"
     if "claimed" in found:
         severity = {"error": "warning", "warning": "note"}.get(severity, severity)
@@ -124,7 +124,7 @@ def _severity(rule: Rule, subject: Subject, case: Case, verdict: Verdict, margin
 def doubts(facts: Iterable[Fact[Any]]) -> set[str]:
     """What is in doubt of the leaves of facts."""
     leaves = (leaf.origin for fact in facts for leaf in fact.leaves())
-    return {origin.doubt for origin in leaves if isinstance(origin, Written) and origin.doubt}
+    return {origin.doubt for origin in leaves if isinstance(origin, (Written, Catalog)) and origin.doubt}
 
 
 def _unchecked(rule: Rule, subject: Subject, unknown: list[Unknown], broken: bool) -> Unchecked | None:
