@@ -94,8 +94,8 @@ def test_a_repository_is_found_in_what_names_it(named: str) -> None:
     assert value(server(f"llama-server {named} -c 4096"), "kv_bytes_per_token") == 147_456
 
 
-def test_a_file_name_alone_is_nobodys_repository() -> None:
-    found = server("llama-server -m /models/Qwen3-8B-Q4_K_M.gguf -c 4096 -np 2")
+def test_a_file_name_that_says_no_model() -> None:
+    found = server("llama-server -m /models/q8b-Q4_K_M.gguf -c 4096 -np 2")
     assert isinstance(found.get("kv_bytes_per_token"), Unknown)
     assert (value(found, "window"), value(found, "batch_width")) == (2048, 2)
 
