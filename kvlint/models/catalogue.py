@@ -181,6 +181,7 @@ def find(model_id: str) -> Entry | None:
     return _stored_anew(found) if key.endswith("gguf") or _for_mlx(key) else found
 
 
+@lru_cache(maxsize=256)
 def of_path(path: str) -> Entry | None:
     """The model that the last name of a path says, in its shape; None where it says none, or those of several publishers."""
     name = path.rstrip("/").rpartition("/")[2].lower()
@@ -200,12 +201,16 @@ def _published(name: str) -> list[str]:
     publishers = [each for each in table["gguf"]["publishers"] if each not in copies]
     for organisations in (publishers, copies):
         keys = (f"{organisation}/{name}" for organisation in organisations)
-        rows = dict.fromkeys(
-            known for key in keys for known in (key, *_moved(key)) if lookup(COMPILED, known) is not None
-        )
+        rows = dict.fromkeys(known for key in keys for known in (key, *_moved(key)) if known in _keys())
         if rows:
             return list(rows)
     return []
+
+
+@lru_cache(maxsize=1)
+def _keys() -> frozenset[str]:
+    """The keys of all rows, for those who ask for many at once."""
+    return frozenset(line.partition(b"\t")[0].decode() for line in COMPILED.read_bytes().splitlines())
 
 
 def _stored_anew(found: Entry) -> Entry:
