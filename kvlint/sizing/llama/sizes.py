@@ -7,6 +7,7 @@ Sizes are of one copy of the whole model over all devices, in bytes; tokens are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from kvlint.facts import Unknown
@@ -224,6 +225,7 @@ def _cache(
     return Cache(role, len(rows), count, buffers, types[0], types[1], keys * total, values * total, window, ratio)
 
 
+@lru_cache(maxsize=4096)
 def _row_bytes(elements: int, cache_type: str) -> int:
     """Bytes of one row; a row is whole blocks (`ggml_row_size`)."""
     per, size = block(cache_type)
