@@ -95,7 +95,7 @@ def _settle(group: ServerGroup, chain: Chain, coefficients: Coefficients) -> Non
 
     links = chain.of(group)
     reaching = admitted_to([link for link in links if not link.supposed])
-    for world in group.worlds:
+    for world in group.live:
         settle(world, links, coefficients)
         if reaching is not None:
             world.settings["admitted"] = reaching

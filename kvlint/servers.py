@@ -9,7 +9,7 @@ from kvlint import engines
 from kvlint.coefficients import Coefficients
 from kvlint.contradictions import contradictions
 from kvlint.engines import adapters
-from kvlint.engines.base import Engine, Program, World
+from kvlint.engines.base import Engine, Program, Settings, World
 from kvlint.engines.claims import claim
 from kvlint.engines.options import options
 from kvlint.engines.updates import breaking
@@ -62,36 +62,40 @@ def build(
     stated = {**(measured or {}), **config.matching("hardware", identity)}
     devices = hardware(process.site, stated, around.coefficients)
     workload = _workload(config.matching("workload", identity), process)
-    worlds = []
-    for members, reading in _classes(
-        engine, program, process, placed.releases, exact, _loader(process, around.project)
-    ):
-        world = World(
-            engine=name,
-            releases=members,
-            process=process,
-            reading=reading,
-            env=process.line.env,
-            model=lambda text: around.models.find(text, process.site.place.path),
-            hardware=devices,
-            workload=workload,
-            coefficient=around.coefficients.get,
-            exact=exact,
-        )
-        server = _server(engine, program, world, identity, version)
+    worlds = _servers(
+        engine,
+        program,
+        [
+            World(
+                engine=name,
+                releases=members,
+                process=process,
+                reading=reading,
+                env=process.line.env,
+                model=lambda text: around.models.find(text, process.site.place.path),
+                hardware=devices,
+                workload=workload,
+                coefficient=around.coefficients.get,
+                exact=exact,
+            )
+            for members, reading in _classes(
+                engine, program, process, placed.releases, exact, _loader(process, around.project)
+            )
+        ],
+        identity,
+        version,
+    )
+    for server in worlds:
         for setting, figure in (measured or {}).items():
             if isinstance(server.settings.get(setting), Unknown):
                 server.settings[setting] = figure
-        worlds.append(server)
     adapters.attach(worlds, _loader(process, around.project))
-    said = config.matching("workload", identity)
-    against = (
-        tuple(contradictions(process, worlds[0], declared, config.matching("hardware", identity), said))
-        if worlds
-        else ()
-    )
-    for server in worlds if against else ():
-        server.problems = (*server.problems, *against)
+    accepted = next((server for server in worlds if not server.refused), worlds[0] if worlds else None)
+    if accepted is not None:
+        said = config.matching("workload", identity)
+        against = tuple(contradictions(process, accepted, declared, config.matching("hardware", identity), said))
+        for server in worlds if against else ():
+            server.problems = (*server.problems, *against)
     breaks = breaking(worlds)
     if breaks is not None:
         for server in worlds:
@@ -111,8 +115,33 @@ def _prints(word: str, engine: str) -> bool:
     return any(option.action == "help" for option in options(engine).known(word))
 
 
-def _server(engine: Engine, program: Program, world: World, identity: str, version: VersionClaim | None) -> Server:
-    made = engine.settings(world)
+def _servers(
+    engine: Engine, program: Program, worlds: list[World], identity: str, version: VersionClaim | None
+) -> list[Server]:
+    """The server in each world; the settings of one whose parser refuses the line are read only where no world takes it."""
+    objections = [tuple(_objections(engine, program, world, version)) for world in worlds]
+
+    def made(number: int, asked: bool) -> Server:
+        world = worlds[number]
+        settings = engine.settings(world) if asked else Settings({})
+        return _server(engine, program, world, settings, objections[number], identity, version)
+
+    refused = [any(each.data.get("refuses") for each in found) for found in objections]
+    servers = [made(number, not each) for number, each in enumerate(refused)]
+    if all(server.refused for server in servers):
+        return [made(number, True) if refused[number] else server for number, server in enumerate(servers)]
+    return servers
+
+
+def _server(
+    engine: Engine,
+    program: Program,
+    world: World,
+    made: Settings,
+    objections: tuple[Problem, ...],
+    identity: str,
+    version: VersionClaim | None,
+) -> Server:
     settings: dict[str, Value[Any]] = {**world.workload, **made.values}
     if world.process.site.replicas is not None:
         settings.setdefault("replicas", world.process.site.replicas)
@@ -126,7 +155,7 @@ def _server(engine: Engine, program: Program, world: World, identity: str, versi
         program=program.span,
         settings=settings,
         given=world.reading.options,
-        problems=tuple(_problems(engine, program, world, made.problems, version)),
+        problems=(*objections, *_problems(program, world, made.problems, version)),
         names=made.names,
         hardware=world.hardware,
         version=version,
@@ -139,12 +168,8 @@ def _server(engine: Engine, program: Program, world: World, identity: str, versi
     return server
 
 
-def _problems(
-    engine: Engine, program: Program, world: World, own: tuple[Problem, ...], version: VersionClaim | None
-) -> Iterator[Problem]:
-    """The parser's problems and the engine's own, capped where the line is open or the version lies beyond the data."""
-    from kvlint.engines import words
-    from kvlint.engines.conflicts import conflicts
+def _objections(engine: Engine, program: Program, world: World, version: VersionClaim | None) -> Iterator[Problem]:
+    """The parser's problems, capped where the version lies beyond the data or the build is another one."""
     from kvlint.engines.problems import of_reading
 
     doubt = None
@@ -154,9 +179,18 @@ def _problems(
     named = world.process.line.program
     if named is not None and engines.of_variant(named.value):
         doubt = doubt or f"{engines.basename(named.value)} is another build of {engine.name}, or a wrapper"
-    yield from of_reading(engine.name, world, program.span, version, doubt)
+    return of_reading(engine.name, world, program.span, version, doubt)
+
+
+def _problems(
+    program: Program, world: World, own: tuple[Problem, ...], version: VersionClaim | None
+) -> Iterator[Problem]:
+    """What is wrong with the words, with what is installed beside the engine, and the program's and the engine's own."""
+    from kvlint.engines import words
+    from kvlint.engines.conflicts import conflicts
+
     yield from words.problems(world)
-    yield from conflicts(engine.name, world.release, version, world.process.line.pins)
+    yield from conflicts(world.engine, world.release, version, world.process.line.pins)
     yield from program.problems
     yield from own
 

@@ -176,20 +176,21 @@ class VersionClaim:
 
 @dataclass(eq=False, slots=True)
 class ServerGroup:
-    """One server as people see it: its worlds."""
+    """One server as people see it: its worlds.
+
+    `live`: the worlds whose engine accepts the line; all of them where none does.  The others have problems and no settings.
+    """
 
     id: str
     worlds: tuple[Server, ...]
+    live: tuple[Server, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.live = tuple(world for world in self.worlds if not world.refused) or self.worlds
 
     @property
     def first(self) -> Server:
-        return self.worlds[0]
-
-    @property
-    def live(self) -> tuple[Server, ...]:
-        """The worlds whose engine accepts the line; all of them where none does."""
-        accepted = tuple(world for world in self.worlds if not world.refused)
-        return accepted or self.worlds
+        return self.live[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,8 @@ def written(fact: Fact[Any]) -> Span | None:
 
 
 def problems(group: ServerGroup, coefficient: Coefficients) -> Iterator[Subject]:
-    """Each problem of a server once, present in the worlds that have it."""
+    """Each problem of a server once, present in the worlds that have it; worlds that refuse the line for another do not count."""
+    live = {id(world) for world in group.live}
     seen: dict[tuple[str, int, int, int], dict[int, Problem]] = {}
     for number, world in enumerate(group.worlds):
         for problem in world.problems:
@@ -78,6 +79,7 @@ def problems(group: ServerGroup, coefficient: Coefficients) -> Iterator[Subject]
                 number in by_world,
             )
             for number, world in enumerate(group.worlds)
+            if number in by_world or id(world) in live
         )
         yield _problem_subject(first, cases, group.id)
 
