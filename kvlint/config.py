@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from kvlint.config_limits import BOUNDS, Refused, in_coefficient, in_table
 from kvlint.facts import Fact, Written
 from kvlint.globs import matches_path, matches_server
 from kvlint.records import dataclass, field
@@ -16,6 +17,7 @@ from kvlint.tree import List, Map, Node, Scalar
 from kvlint.units import parse_size
 
 SEVERITIES = ("error", "warning", "note", "off")
+REUSE = ("conversation", "none")
 FAIL_ON = ("error", "warning", "note", "never")
 
 # What a key holds: read by `_READERS`, and by scripts/build_schema.py for the JSON Schema.
@@ -29,15 +31,15 @@ TABLES: dict[str, dict[str, str]] = {
     "hardware": {
         "match": "text",
         "device": "device",
-        "memory": "size",
+        "memory": "memory",
         "count": "count",
         "unified": "flag",
-        "ceiling": "size",
-        "budget": "size",
-        "available_kv": "size",
-        "free": "size",
-        "loaded_free": "size",
-        "capability": "number",
+        "ceiling": "memory",
+        "budget": "memory",
+        "available_kv": "remainder",
+        "free": "remainder",
+        "loaded_free": "remainder",
+        "capability": "capability",
     },
     "workload": {
         "match": "text",
@@ -46,7 +48,7 @@ TABLES: dict[str, dict[str, str]] = {
         "tokens": "tokens",
         "max_output": "tokens",
         "reuse": "reuse",
-        "shared_prefix": "tokens",
+        "shared_prefix": "prefix",
     },
     "engine": {"match": "text", "name": "engine", "version": "text"},
     "model": {"id": "text", "config": "text", "weights": "size"},
@@ -54,7 +56,7 @@ TABLES: dict[str, dict[str, str]] = {
     "derived": {"at": "text", "is": "text", "at_most": "text"},
     "ignore": {"rule": "text", "at": "text", "reason": "text", "until": "date"},
     "per_file_ignore": {"match": "text", "rules": "texts"},
-    "floor": {"match": "text", "min_warm_slots": "number", "min_concurrency": "number"},
+    "floor": {"match": "text", "min_warm_slots": "floor", "min_concurrency": "floor"},
 }
 REQUIRED: dict[str, tuple[str, ...]] = {
     "hardware": ("match",),
@@ -73,6 +75,7 @@ COEFFICIENT: dict[str, str] = {
     "high": "number",
     "reason": "text",
 }
+SIZES = ("size", "memory", "remainder")  # kinds of BOUNDS that take a unit
 ENGINE_NAMES = ("mlx-lm", "vllm-mlx", "vllm", "sglang", "llama-server", "ollama", "tgi", "trtllm", "lmdeploy")
 
 
@@ -214,7 +217,16 @@ def _table(kind: str, node: Node, directory: str) -> Table:
     for key in REQUIRED.get(kind, ()):
         if key not in values:
             raise ConfigError(f"[[{kind}]] needs {key}", node.span)
+    _refuse(in_table(kind, values), values, node.span)
     return Table(kind, values, node.span)
+
+
+def _refuse(refused: Refused | None, values: dict[str, Fact[Any]], span: Span) -> None:
+    """Raise what is refused, at the value that is meant."""
+    if refused is None:
+        return
+    origin = values[refused.key].origin if refused.key in values else None
+    raise ConfigError(refused.message, origin.span if isinstance(origin, Written) else span)
 
 
 def _open_table(node: Node, kind: str) -> dict[str, Fact[Any]]:
@@ -242,7 +254,19 @@ def _coefficients(node: Node) -> Iterator[tuple[str, dict[str, Fact[Any]]]]:
             )
         if "reason" not in values:
             raise ConfigError(f"coefficient {entry.key.value} needs a reason", entry.key.span)
+        _refuse(in_coefficient(bundled()[entry.key.value], values), values, entry.value.span)
         yield entry.key.value, values
+
+
+def workload_value(key: str, text: str) -> Any:
+    """What a comment at a server may say of a key of `[[workload]]`; None for what cannot be."""
+    kind = TABLES["workload"].get(key)
+    if kind == "reuse":
+        return text if text in REUSE else None
+    plain = text.replace("_", "")
+    if kind not in BOUNDS or not (plain.isascii() and plain.isdigit()) or len(plain) > 40:
+        return None
+    return int(plain) if BOUNDS[kind].refusal(int(plain)) is None else None
 
 
 def _unknown(key: str, known: tuple[str, ...], what: str = "key") -> str:
@@ -262,6 +286,8 @@ def _text(node: Node) -> str:
     scalar = _scalar(node, "text")
     if not scalar.quoted:
         raise ConfigError("expected text in quotes", node.span)
+    if not scalar.value.strip():
+        raise ConfigError("expected a text that is not empty", node.span)
     return scalar.value
 
 
@@ -289,18 +315,28 @@ def _device(node: Node) -> str:
 
 
 def _number(node: Node) -> Fraction:
-    scalar = _scalar(node, "a number")
+    text = _scalar(node, "a number").value.replace("_", "")
     try:
-        return Fraction(scalar.value.replace("_", ""))
+        exponent = int(text.lower().partition("e")[2] or "0") if len(text) < 40 else None
+        if exponent is None or abs(exponent) > 30:  # ten to the billionth would never be worked out
+            raise ConfigError("expected a number of at most 40 characters, exponents up to 30", node.span)
+        return Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise ConfigError("expected a number", node.span) from None
 
 
-def _count(node: Node) -> int:
-    number = _number(node)
-    if number.denominator != 1 or number < 0:
-        raise ConfigError("expected a whole number", node.span)
-    return int(number)
+def _bounded(kind: str) -> Any:
+    """A number within the bounds of its kind; a whole one as an integer."""
+
+    def read(node: Node) -> Fraction | int:
+        bounds = BOUNDS[kind]
+        number = _size(node) if kind in SIZES else _number(node)
+        why = bounds.refusal(number)
+        if why:
+            raise ConfigError(why, node.span)
+        return int(number) if bounds.whole else number
+
+    return read
 
 
 def _size(node: Node) -> int:
@@ -319,7 +355,7 @@ def _flag(node: Node) -> bool:
 
 def _date(node: Node) -> datetime.date:
     try:
-        return datetime.date.fromisoformat(_scalar(node, "a date").value[:10])
+        return datetime.datetime.fromisoformat(_scalar(node, "a date").value.replace("Z", "+00:00")).date()
     except ValueError:
         raise ConfigError("expected a date, 2027-01-31", node.span) from None
 
@@ -339,13 +375,11 @@ _READERS: dict[str, Any] = {
     "texts": _texts,
     "device": _device,
     "number": _number,
-    "count": _count,
-    "tokens": _count,
-    "size": _size,
+    **{kind: _bounded(kind) for kind in BOUNDS},
     "flag": _flag,
     "date": _date,
     "severity": _one_of(*SEVERITIES),
     "fail_on": _one_of(*FAIL_ON),
-    "reuse": _one_of("conversation", "none"),
+    "reuse": _one_of(*REUSE),
     "engine": _one_of(*ENGINE_NAMES),
 }

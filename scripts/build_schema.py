@@ -17,19 +17,26 @@ from kvlint.units import UNITS  # noqa: E402
 
 TARGET = ROOT / "data/schema/kvlint.schema.json"
 UNIT = "|".join(unit for unit in UNITS if unit)
+
+
+def _bounded(kind: str) -> dict[str, Any]:
+    """A number with its bounds; a size may be a text with a unit."""
+    bounds = config.BOUNDS[kind]
+    ends = {"minimum": bounds.least, "exclusiveMinimum": bounds.above}
+    ends |= {"maximum": bounds.most, "exclusiveMaximum": bounds.below}
+    size = kind in config.SIZES
+    number = {"type": "integer" if bounds.whole or size else "number"}
+    number |= {name: end for name, end in ends.items() if end is not None}
+    text = {"type": "string", "pattern": rf"^\s*[0-9_]+(\.[0-9_]+)?\s*({UNIT})?\s*$"}
+    return {"oneOf": [number, text]} if size else number
+
+
 KINDS: dict[str, dict[str, Any]] = {
-    "text": {"type": "string"},
+    "text": {"type": "string", "pattern": r"\S"},
     "device": {"type": "string"},
-    "texts": {"type": "array", "items": {"type": "string"}},
+    "texts": {"type": "array", "items": {"type": "string", "pattern": r"\S"}},
     "number": {"type": "number"},
-    "count": {"type": "integer", "minimum": 0},
-    "tokens": {"type": "integer", "minimum": 0},
-    "size": {
-        "oneOf": [
-            {"type": "integer", "minimum": 0},
-            {"type": "string", "pattern": rf"^\s*[0-9_]+(\.[0-9_]+)?\s*({UNIT})?\s*$"},
-        ]
-    },
+    **{kind: _bounded(kind) for kind in config.BOUNDS},
     "flag": {"type": "boolean"},
     "date": {"type": "string", "format": "date"},
     "severity": {"enum": list(config.SEVERITIES)},

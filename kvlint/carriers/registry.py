@@ -253,7 +253,7 @@ def _declare(found: Findings, path: str, project: Project) -> None:
     parsed = project.parsed(path)
     if parsed is None or "kvlint:" not in parsed.source.text:
         return
-    from kvlint import directives
+    from kvlint import config, directives
 
     own = sorted(
         (process for _, process in found.processes if process.site.place.source is parsed.source),
@@ -267,10 +267,9 @@ def _declare(found: Findings, path: str, project: Project) -> None:
             continue
         declared = _meant(own, directive.line).site.data.setdefault("declared", {})
         for name, (text, span) in directive.settings.items():
-            if name in ("window", "streams", "tokens", "max_output") and text.replace("_", "").isdigit():
-                declared[name] = Fact(int(text), Written(span))
-            elif name == "reuse":
-                declared[name] = Fact(text, Written(span))
+            value = config.workload_value(name, text)
+            if value is not None:
+                declared[name] = Fact(value, Written(span))
             else:
                 found.problems.append(Problem("misplaced-directive", span, {"value": f"{name}={text}"}))
 

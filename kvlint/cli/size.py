@@ -55,7 +55,9 @@ class Windows(_Type):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
         parts = [part.strip().replace("_", "") for part in str(value).split(",") if part.strip()]
-        if not parts or not all(part.isdigit() and int(part) > 0 for part in parts):
+        if not parts or not all(
+            part.isascii() and part.isdigit() and len(part) < 16 and int(part) > 0 for part in parts
+        ):
             self.fail(f"{value!r}: write token counts separated by commas", param, ctx)
         return tuple(int(part) for part in parts)
 

@@ -123,6 +123,23 @@ def _satisfies(version: Key, operator: str, text: str) -> bool:
     return {"<": version < bound, "<=": version <= bound, ">": version > bound, ">=": version >= bound}[operator]
 
 
+def contradiction(text: str) -> str | None:
+    """Why no release can be meant by a version or bounds; None for everything else, free text included."""
+    text = text.strip()
+    if not text or text[0] not in "<>=!~":
+        return None
+    if _CLAUSE.sub("", text).strip(" ,"):
+        return f"{text!r} is no list of bounds, as >=0.31,<0.33 is"
+    known = [(operator, bound) for operator, word in _CLAUSE.findall(text) if (bound := parse(word)) is not None]
+    lows = [(bound, operator == ">") for operator, bound in known if operator in (">", ">=", "~=")]
+    highs = [(bound, operator == "<") for operator, bound in known if operator in ("<", "<=")]
+    for low, after in lows:
+        for high, before in highs:
+            if low > high or (low == high and (after or before)):
+                return f"no version satisfies {text!r}"
+    return None
+
+
 def _prefix(version: Key, text: str) -> bool:
     numbers = [int(part) for part in re.findall(r"\d+", text)]
     padded = [*version[0], *[0] * max(0, len(numbers) - len(version[0]))]
