@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kvlint.carriers import compose_files
+from kvlint.carriers.akash import is_deployment
 from kvlint.carriers.arguments import declared, told
 from kvlint.carriers.base import COMPOSE_FILE, Finding, Item, directory
 from kvlint.carriers.host import narrowed
@@ -41,7 +42,7 @@ class Compose:
         if not isinstance(item.node, Map) or "apiVersion" in item.node:
             return False
         services = item.node.map("services")
-        if services is None:
+        if services is None or is_deployment(item.node):
             return False
         if COMPOSE_FILE.fullmatch(item.path.rpartition("/")[2]):
             return True

@@ -236,12 +236,8 @@ def _followed(launch: Launch, line: CommandLine, called: tuple[Text, Text], dept
     """The engines of a script that the line runs, with the line's arguments bound."""
     name, text = called
     given = (name, *_spliced(line, line.words.index(name)))
-    if launch.sources is not None and _SOURCES.search(text.value):
-        from kvlint.formats.shell import commands
-
-        script = commands(text, line.env, positional=given, sources=launch.sources)
-    else:
-        script = _walked(text, tuple(line.env.items()), given)
+    reads = launch.sources if _SOURCES.search(text.value) else None
+    script = _walked(text, tuple(line.env.items()), given, reads)
     inner = _inside(launch, line)
     passed = (*inner.wrappers, Wrapper(engines.basename(name.value), where(name)))
     inner = replace(inner, wrappers=passed, following=(*launch.following, text.home))
@@ -249,11 +245,18 @@ def _followed(launch: Launch, line: CommandLine, called: tuple[Text, Text], dept
 
 
 @lru_cache(maxsize=256)
-def _walked(text: Text, env: tuple[tuple[str, Text], ...], positional: tuple[Text, ...]) -> Script:
+def _walked(
+    text: Text, env: tuple[tuple[str, Text], ...], positional: tuple[Text, ...], sources: Sources | None
+) -> Script:
     """A script's commands; one that is run with the same words in the same surroundings, by whatever way, is walked once."""
     from kvlint.formats.shell import commands
 
-    return commands(text, dict(env), positional=positional)
+    return commands(text, dict(env), positional=positional, sources=sources)
+
+
+def forget() -> None:
+    """Let go of the scripts of a run that is over, and of the project behind them."""
+    _walked.cache_clear()
 
 
 def _passed_on(launch: Launch, line: CommandLine, depth: int) -> Iterator[CommandLine]:

@@ -17,6 +17,7 @@ from kvlint.carriers.base import (
     directory,
     is_object,
 )
+from kvlint.carriers.launch import forget
 from kvlint.command import CommandLine
 from kvlint.diagnostics import Unchecked
 from kvlint.facts import Fact, Written
@@ -31,6 +32,7 @@ from kvlint.subjects import Admission, Problem, Process
 _TREES = (
     "kubernetes.carrier",
     "compose",
+    "akash",
     "llama_swap.carrier",
     "proxies.litellm",
     "kubernetes.helm_values",
@@ -103,6 +105,7 @@ def find(project: Project) -> Findings:
     for path in project.seeds:
         _declare(found, path, project)
     found.processes.sort(key=lambda each: (each[1].site.place.path, each[1].site.place.start))
+    forget()
     return found
 
 
