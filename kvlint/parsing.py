@@ -51,6 +51,8 @@ _NAMES = regex(
 _OTHER = frozenset(
     ["py", "pyi", "go", "rs", "ts", "tsx", "js", "jsx", "c", "h", "cc", "cpp", "java", "rb", "md", "rst", "html"]
 )
+# What stands behind `Dockerfile.` says which image is meant; a few such words are endings of other formats as well.
+_IMAGES = frozenset(["nix", "service", "container", "job", "batch", "sub", "slurm", "command"])
 _DROP_IN = regex(r"(?:.*/)?[^/]+\.(?:service|container)\.d/[^/]+\.conf")
 _SHEBANG = regex(r"#!.*?\b(?:nix-shell|(?:ba|da|k|mk|z|a)?sh)\b")
 
@@ -66,6 +68,8 @@ def kind_of(path: str) -> str | None:
         for ending in TEMPLATE_ENDINGS:
             bare = bare.removesuffix(ending)
     stem, dot, extension = bare.rpartition(".")
+    if stem in ("Dockerfile", "Containerfile") and extension in _IMAGES:
+        return "dockerfile"
     if dot and stem and extension.lower() in EXTENSIONS:
         return EXTENSIONS[extension.lower()]
     if dot and extension.lower() in _OTHER:

@@ -67,3 +67,9 @@ def test_a_script_of_the_repository_is_followed() -> None:
 
 def test_an_image_that_starts_nothing_of_ours() -> None:
     assert lines({"Dockerfile": "FROM x\nRUN pip install vllm\nCMD python app.py\n"}) == {}
+
+
+def test_what_an_image_is_for_is_no_format() -> None:
+    text = 'FROM vllm/vllm-openai:v0.11.0\nENTRYPOINT ["vllm", "serve"]\nCMD ["m"]\n'
+    for name in ("Dockerfile.nix", "Containerfile.service", "Dockerfile.job"):
+        assert line(only({f"chat/{name}": text})[1]) == "vllm serve m"
