@@ -11,7 +11,7 @@ from kvlint.formats.document import MAX_DEPTH, Comment, Document, Unreadable, co
 from kvlint.formats.spelling import Run, spell
 from kvlint.patterns import regex
 from kvlint.source import Source
-from kvlint.tree import Entry, List, Map, Node, Scalar
+from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
 
 _SPACE = regex(r"[ \t\r\n\ufeff]+")
 _COMMENT = regex(r"//[^\r\n]*|/\*[\s\S]*?\*/")
@@ -19,6 +19,9 @@ _STRING = regex(r'"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"')
 _PART = regex(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]+")
 _WORD = regex(r"-?[A-Za-z_][\w-]*|[-+]?[\d.][\w.+-]*")
 _NUMBER = regex(r"-?(?:0|[1-9]\d*)(?P<fraction>\.\d+)?(?P<exponent>[eE][-+]?\d+)?")
+# An array of numbers, or of such arrays, that is longer than any in a configuration: a series of measurements.
+LONG_SERIES = 4096
+_FIGURES = regex(r"[\[\],0-9.eE+\- \t\r\n]*")
 _WORDS = {"true": "bool", "false": "bool", "null": "null", "NaN": "float", "Infinity": "float", "-Infinity": "float"}
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
@@ -62,6 +65,7 @@ class _Reader:
         self.source = source
         self.text = source.text
         self.at = 0
+        self.looked = 0
         self.comments: list[Comment] = []
 
     def taken(self) -> tuple[Comment, ...]:
@@ -118,8 +122,27 @@ class _Reader:
             seen[key.value] = key
         return Map(tuple(entries), self.source.span(start, self.at), (), tuple(lost))
 
-    def array(self, depth: int) -> List:
+    def series(self) -> int | None:
+        """Where a long series of numbers that begins here ends; no stretch of the text is looked at twice for it."""
         start = self.at
+        if start < self.looked:
+            return None
+        self.looked = start + LONG_SERIES
+        if _FIGURES.fullmatch(self.text, start, self.looked) is None or len(self.text) < self.looked:
+            return None
+        from json import JSONDecoder
+
+        try:
+            end = JSONDecoder().raw_decode(self.text, start)[1]
+        except (ValueError, RecursionError):
+            return None
+        return end if end >= self.looked and _FIGURES.fullmatch(self.text, start, end) else None
+
+    def array(self, depth: int) -> List | Opaque:
+        start = self.at
+        if (end := self.series()) is not None:
+            self.at = end
+            return Opaque(self.source.span(start, end), "a long series of numbers")
         items: list[Node] = []
         while self.item("]", bool(items)):
             items.append(self.value(depth + 1))

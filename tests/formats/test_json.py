@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kvlint.formats.document import Document
 from kvlint.formats.json import documents
 from kvlint.source import Source
-from kvlint.tree import List, Map, Node, Scalar
+from kvlint.tree import List, Map, Node, Opaque, Scalar
 
 
 def read(text: str) -> list[Document]:
@@ -111,3 +111,23 @@ def test_agrees_with_the_library(value: Any, ascii_only: bool) -> None:
 @given(st.text(alphabet='{}[]",:/*\\u0a1-tf \n', max_size=40) | st.text(max_size=40))
 def test_never_raises(text: str) -> None:
     read(text)
+
+
+def test_a_long_series_of_numbers_is_passed_over() -> None:
+    rows = [[at / 8, -at] for at in range(1500)]
+    node = tree(json.dumps({"rows": rows, "limit": 7, "short": [1, 2.5]}))
+    assert isinstance(node.get("rows"), Opaque)
+    assert (node.scalar("limit").value, plain(node.get("short"))) == ("7", [1, 2.5])  # type: ignore[union-attr, arg-type]
+
+
+@pytest.mark.parametrize("last", ['"x"', "null", "{}", "1 2"])
+def test_a_series_that_holds_more_than_numbers_is_read(last: str) -> None:
+    text = "[" + "1," * 3000 + last + "]"
+    (document, *_) = read(text)
+    try:
+        json.loads(text)
+    except ValueError:
+        assert document.problem is not None
+    else:
+        assert isinstance(document.node, List)
+        assert len(document.node.items) == 3001
