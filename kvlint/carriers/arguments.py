@@ -139,6 +139,10 @@ def whose(words: Iterable[Text], image: str = "", env: Iterable[str] = ()) -> st
     named = re.search(rf"(?:^|[-_./]){name}(?:[-_.:]|$)", image.rpartition("/")[2]) is not None
     named = named or any(variable.startswith(f"{name.upper()}_") for variable in env)
     strangers = [flag for flag in dict.fromkeys(flags) if not has(flag) and not has(flag.replace("_", "-"))]
+    if strangers:
+        from kvlint.engines.problems import FORKS
+
+        strangers = [] if FORKS.search(image) else strangers  # a fork has flags of its own
     return name if count + named >= LEAST_TELLING * (1 + len(strangers)) else None
 
 

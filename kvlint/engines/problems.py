@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from posixpath import commonprefix
 from typing import Any
 
 from kvlint import engines
@@ -40,6 +41,7 @@ def of_reading(
     known = options(engine)
     splices = world.process.line.open
     foreign = version is None and (engine in SPARSE or of_another_build(engine, world.process.line))
+    fork = of_fork(world.process.line)
     given = world.process.line.program
     embedded = given is not None and engines.embedded(given.value)
     for objection in world.reading.problems:
@@ -48,7 +50,7 @@ def of_reading(
         problem = objection.problem(program, **_details(known, objection, world, version))
         if problem.kind in ("missing-model", "missing-argument", "missing-value") and (splices or world.reading.open):
             continue
-        if (foreign and _unheard_of(known, objection, problem.data)) or _stood(known, objection, world, version):
+        if (foreign and _unheard_of(objection, problem.data, fork=fork)) or _stood(known, objection, world, version):
             continue
         kind = KINDS.get(problem.kind, problem.kind)
         if kind == "unknown-flag" and "gone" in problem.data:
@@ -57,18 +59,36 @@ def of_reading(
 
 
 def of_another_build(engine: str, line: CommandLine) -> bool:
-    """Whether the program comes from an image that is not the engine's own, or by its path is a fork's."""
-    if line.program is not None and FORKS.search(line.program.value):
-        return True
-    return line.image is not None and line.image.known and engines.of_image(line.image.value) != engine
+    """Whether the program comes from an image that is not the engine's own, or is a fork's."""
+    return of_fork(line) or (
+        line.image is not None and line.image.known and engines.of_image(line.image.value) != engine
+    )
 
 
-def _unheard_of(known: Options, objection: Objection, data: Mapping[str, Any]) -> bool:
-    """A flag like none that any release has, or a choice that none offers: another build's, as far as anybody can tell."""
+def of_fork(line: CommandLine) -> bool:
+    """Whether a program is by its path, or by its image's name, that of a fork."""
+    return any(text is not None and FORKS.search(text.value) for text in (line.program, line.image))
+
+
+def _unheard_of(objection: Objection, data: Mapping[str, Any], *, fork: bool) -> bool:
+    """A flag like none that any release has, or a choice that none offers: another build's, as far as anybody can tell.
+
+    A known fork keeps what the engine dropped, and has options spelled much like the engine's: only one letter is a slip there.
+    """
     if objection.kind == "unknown-flag":
-        told = {"gone", "first", "owners"} | ({"suggestion"} if str(data.get("flag")).startswith("--") else set())
-        return not objection.data.get("joined") and not told & data.keys()  # one letter more is no slip
+        told = {"owners"} if fork else {"gone", "first", "owners"}
+        flag, meant = str(data.get("flag")), str(data.get("suggestion"))
+        if flag.startswith("--") and (not fork or _one_letter(flag, meant)):  # one letter more of a short flag is no slip
+            told.add("suggestion")
+        return not objection.data.get("joined") and not told & data.keys()
     return _is_choice(objection) and not _near(objection)
+
+
+def _one_letter(one: str, other: str) -> bool:
+    """Whether two words differ by a letter that is left out, put in, or another."""
+    before = len(commonprefix((one, other)))
+    after = len(commonprefix((one[before:][::-1], other[before:][::-1])))
+    return max(len(one), len(other)) - before - after <= 1
 
 
 def _stood(known: Options, objection: Objection, world: World, version: VersionClaim | None) -> bool:

@@ -357,6 +357,16 @@ def test_a_short_flag_of_another_build_is_no_slip() -> None:
     assert found({"a.sh": line.format("--ctx-sise")}) == [("warning", "unknown-flag")]
 
 
+def test_a_fork_has_flags_spelled_much_like_the_engines() -> None:
+    image = "services:\n  llm:\n    image: ghcr.io/ikawrakow/ik-llama-cpp:cu12\n    command: -m a.gguf -np 1 --ctx-size 4096 {}\n"
+    (server,) = servers({"compose.yaml": image.format("--max-gpu 2 --merge-qkv")}).values()
+    assert server.engine == "llama-server"
+    assert found({"compose.yaml": image.format("--max-gpu 2 --merge-qkv")}) == []
+    assert found({"compose.yaml": image.format("--paralel 2")}) == [("warning", "unknown-flag")]
+    official = image.replace("ikawrakow/ik-llama-cpp:cu12", "ggml-org/llama.cpp:server")
+    assert found({"compose.yaml": official.format("--max-gpu 2")}) == [("warning", "unknown-flag")]
+
+
 @pytest.mark.parametrize(
     ("variables", "used"),
     [
