@@ -80,7 +80,10 @@ def _environment(node: Node | None) -> Iterator[tuple[str, Text]]:
         if isinstance(each, Scalar):
             name, equals, _ = each.value.partition("=")
             what = f"{name} is filled in where the deployment is made"
-            yield name, each.text.slice(len(name) + 1) if equals else Text.unknown(each.span, what, f"the value of {name}")
+            yield (
+                name,
+                each.text.slice(len(name) + 1) if equals else Text.unknown(each.span, what, f"the value of {name}"),
+            )
 
 
 def _site(item: Item, key: Scalar, service: Map) -> Site:

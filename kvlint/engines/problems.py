@@ -78,7 +78,8 @@ def _unheard_of(objection: Objection, data: Mapping[str, Any], *, fork: bool) ->
     if objection.kind == "unknown-flag":
         told = {"owners"} if fork else {"gone", "first", "owners"}
         flag, meant = str(data.get("flag")), str(data.get("suggestion"))
-        if flag.startswith("--") and (not fork or _one_letter(flag, meant)):  # one letter more of a short flag is no slip
+        # One letter more of a short flag is no slip.
+        if flag.startswith("--") and (not fork or _one_letter(flag, meant)):
             told.add("suggestion")
         return not objection.data.get("joined") and not told & data.keys()
     return _is_choice(objection) and not _near(objection)
