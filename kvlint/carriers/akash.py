@@ -19,7 +19,7 @@ from kvlint.tree import List, Map, Node, Scalar
 from kvlint.units import parse_quantity
 
 
-def is_deployment(node: Node) -> bool:
+def is_deployment(node: Node | None) -> bool:
     """`profiles` of what is asked for and where, and a `deployment` that joins services with them."""
     return isinstance(node, Map) and node.map("profiles", "compute") is not None and node.map("deployment") is not None
 
