@@ -299,6 +299,8 @@ def _window(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]
     window = fields.written("max_model_len")
     if isinstance(window, Fact) and (isinstance(window.value, str) or window.value in (-1, None)):
         window = Unknown("window", "the engine fits the window to its memory", "a literal --max-model-len")
+    elif isinstance(window, Fact) and window.value <= 0:
+        window = Unknown("window", f"nothing fits in {window.value} tokens", "a --max-model-len above zero")
     elif window is None:
         window = fields.unseen("max_model_len") if fields.open else default_window(arch, release)
         if overridden and isinstance(window, Fact):

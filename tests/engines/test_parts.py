@@ -23,3 +23,12 @@ def test_no_parts_at_all(line: str, model: str, number: str) -> None:
     report = check_files({"run.sh": f"#!/bin/sh\n{line.format(model=model, n=number)}\n"})
     assert report.internal == []
     assert [group.first.engine for group in report.groups] != []
+
+
+@pytest.mark.parametrize("tokens", ["0", "-7"])
+def test_a_window_of_nothing_breaks_no_rule(tokens: str) -> None:
+    """Qwen3.5 keeps its recurrent state by blocks as long as the window."""
+    line = f"uvx --from vllm==0.22.1 vllm serve Qwen/Qwen3.5-27B --max-model-len {tokens}\n"
+    report = check_files({"run.sh": line})
+    assert not report.internal
+    assert any(each.missing == "window" for each in report.unchecked)
