@@ -39,6 +39,12 @@ def test_a_template_that_cannot_be_read_is_no_error() -> None:
     assert found("templates/deployment.yaml", CHART) == {("warning", "unreadable-config")}
 
 
+def test_a_template_of_any_kind_that_cannot_be_read_is_no_error() -> None:
+    pod = "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n{extra}\n    - image: vllm/vllm-openai:v0.11.0\n"
+    for ending, severity in ((".tpl", "warning"), (".in", "warning"), ("", "error"), (".example", "error")):
+        assert (severity, "unreadable-config") in found(f"pod.yaml{ending}", pod)
+
+
 def test_a_number_with_nothing_behind_its_point_is_whole() -> None:
     line = "#!/bin/sh\nllama-server -m a.gguf -c 4096 --top-k {}\n"
     assert "suffix-not-understood" not in {rule for _, rule in found("a.sh", line.format("0.0"))}
