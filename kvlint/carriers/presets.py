@@ -78,8 +78,11 @@ def children(process: Process, files: Files) -> Iterator[Process]:
     if text is None:
         return
     own, loaded = _handed_on(process.line)
+    read = options("llama-server").environment
+    # What the router's own line is made of is no setting, and its models' lines no longer show that.
+    env = {name: value for name, value in process.line.env.items() if name in read or not process.line.names(name)}
     for section, settings in _models(text):
-        line = replace(process.line, args=(*_words(section, settings), *own))
+        line = replace(process.line, args=(*_words(section, settings), *own), env=env)
         data = {key: value for key, value in process.site.data.items() if key != "identity"}
         data["router"] = f"{process.site.place.path}#{process.site.name}"
         site = replace(process.site, name=section.value, place=section.span, exclusive=loaded == "1", data=data)

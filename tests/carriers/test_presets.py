@@ -110,3 +110,15 @@ def test_a_key_that_is_no_option() -> None:
     """`option '…' not recognized`: the router does not load the file."""
     report = check_files({"models.ini": "[chat]\nmodel = /m/chat.gguf\nctx-sizes = 4096\n", "serve.sh": ROUTER})
     assert [each.text for each in report.findings if each.rule == "unknown-flag"] == ["ctx-sizes"]
+
+
+def test_a_variable_that_the_routers_line_is_made_of_is_none_of_its_models() -> None:
+    router = "#!/bin/sh\n{}exec llama-server --models-dir {} --models-preset ./models.ini\n"
+    files = {"models.ini": "[chat]\nmodel = /m/a.gguf\nc = 4096\nparallel = 1\n"}
+    export = "export LLAMA_MODELS_DIR=/srv\n"
+
+    def said(text: str) -> list[str]:
+        return [each.rule for each in check_files({**files, "run.sh": text}).findings if each.severity != "note"]
+
+    assert said(router.format(export, "$LLAMA_MODELS_DIR")) == []
+    assert said(router.format(export, "/srv")) == ["unknown-environment"]
