@@ -6,6 +6,8 @@ from itertools import pairwise
 
 from carried import admission, found, process, processes, value, words
 
+from kvlint.pipeline import evaluate, memory_project
+
 KUBEAI = """\
 apiVersion: kubeai.org/v1
 kind: Model
@@ -197,16 +199,22 @@ spec:
 def test_model_booster_makes_a_flag_of_each_key() -> None:
     only = process({"qwen.yaml": MODEL_BOOSTER})
     assert words(only) == [
-        *("vllm", "serve", "--model", "Qwen/Qwen3-8B", "--max-model-len", "32768"),
+        *("vllm.entrypoints.openai.api_server", "--model", "Qwen/Qwen3-8B", "--max-model-len", "32768"),
         *("--trust-remote-code", "--enforce-eager", "true"),
     ]
-    assert only.line.args[4].span.text == "32768"
+    assert only.line.args[3].span.text == "32768"
     assert (value(only.site.gpus), only.line.env["HF_HOME"].value) == (8, "/hf")
+
+
+def test_what_stands_behind_a_key_that_is_no_flag_is_not_the_model_of_a_booster() -> None:
+    text = MODEL_BOOSTER.replace("max_model_len: 32768", "maxModelLen: 12288")
+    (group,) = evaluate(memory_project({"qwen.yaml": text})).groups
+    assert value(group.first.settings["model"]) == "Qwen/Qwen3-8B"
 
 
 def test_model_booster_of_sglang_and_of_several_backends() -> None:
     text = MODEL_BOOSTER.replace("type: vLLM", "type: SGLang").replace("        pods: 2\n", "")
     assert words(process({"qwen.yaml": text}))[:3] == ["sglang.launch_server", "--model-path", "Qwen/Qwen3-8B"]
     text = MODEL_BOOSTER.replace("backend:\n    name", "backends:\n  - name")
-    assert words(process({"qwen.yaml": text}))[2:4] == ["--model", "Qwen/Qwen3-8B"]
+    assert words(process({"qwen.yaml": text}))[1:3] == ["--model", "Qwen/Qwen3-8B"]
     assert found({"qwen.yaml": MODEL_BOOSTER.replace("type: vLLM", "type: Other")}).processes == []
