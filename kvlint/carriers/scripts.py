@@ -15,7 +15,7 @@ from kvlint.carriers.launch import SCRIPT_ENDINGS, Scripts
 from kvlint.command import CommandLine, Opening
 from kvlint.files import Unreadable, decode
 from kvlint.formats.shell.filled import filled
-from kvlint.formats.shell.text import where
+from kvlint.formats.shell.text import script_of, where
 from kvlint.parsing import kind_of
 from kvlint.patterns import regex
 from kvlint.project import Project, names_serving
@@ -109,13 +109,13 @@ class Files:
         if path is None or source is None or path == at.path or len(source.text) > MAX_SOURCED:
             return None
         self._sourced += len(source.text)
-        return filled(Text.of(source, 0, len(source.text))) if self._sourced <= 2 * MAX_FOLLOWED else None
+        return filled(script_of(source)) if self._sourced <= 2 * MAX_FOLLOWED else None
 
     def _script(self, path: str) -> Text | None:
         parsed = self.project.parsed(path)
         if parsed is None or parsed.kind != "shell":
             return None
-        return Text.of(parsed.source, 0, len(parsed.source.text))
+        return script_of(parsed.source)
 
     def _leads(self, path: str) -> bool:
         """Whether an engine's name stands in a script or in one that it may call; where a name is put together it may be any."""

@@ -12,9 +12,10 @@ from kvlint.carriers.written import Writer, heredocs
 from kvlint.command import CommandLine
 from kvlint.formats import shell
 from kvlint.formats.shell import Script
+from kvlint.formats.shell.text import script_of
 from kvlint.parsing import TEMPLATE_ENDINGS
 from kvlint.project import Project
-from kvlint.source import Span, Text
+from kvlint.source import Span
 from kvlint.subjects import Process, Site
 
 
@@ -27,7 +28,7 @@ class Shell:
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         files = Files(project)
         for item in items:
-            script = shell.commands(Text.of(item.source, 0, len(item.source.text)), sources=files.sources)
+            script = shell.commands(script_of(item.source), sources=files.sources)
             yield from processes(script, item, files, stem(item.path))
             writer = Writer(item.source, stem(item.path), f"host {directory(item.path)}", files)
             yield from heredocs(script, writer)

@@ -60,7 +60,9 @@ def makefile(source: Source) -> Iterator[Recipe]:
         line = source.text[start:end]
         if line.startswith("\t"):
             if target:
-                lines.append((target, _recipe_line(source, start, end)))
+                # Make ends the last line where the file does not: a backslash there joins nothing.
+                last = end == len(source.text) and line.endswith("\\")
+                lines.append((target, _recipe_line(source, start, end - last)))
             continue
         target = variables.line(source, start, end, line) or (
             target if not line.strip() or line.lstrip()[0] == "#" else ""

@@ -149,3 +149,11 @@ def test_scripts_that_start_each_other_end() -> None:
         "two.sh": "#!/bin/sh\n./one.sh\n./two.sh\nvllm serve two\n",
     }
     assert sorted(set(lines(files).values())) == ["vllm serve one", "vllm serve two"]
+
+
+def test_a_backslash_at_the_end_of_a_file_joins_nothing() -> None:
+    """`bash` and `make` drop it; in the text behind `-c` it is an argument."""
+    assert list(lines({"a.sh": "vllm serve m --port 1 \\"}).values()) == ["vllm serve m --port 1"]
+    assert list(lines({"Makefile": "run:\n\tvllm serve m --port 1 \\"}).values()) == ["vllm serve m --port 1"]
+    inner = 'services: {llm: {image: vllm/vllm-openai, entrypoint: [bash, -c, "vllm serve m \\\\"]}}\n'
+    assert list(lines({"compose.yaml": inner}).values()) == ["vllm serve m \\"]

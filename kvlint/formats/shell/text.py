@@ -13,6 +13,13 @@ LONGEST_VIA = 12
 NOWHERE = Source("", "").span(0, 0)
 
 
+def script_of(source: Source) -> Text:
+    """A file as a script.  A backslash with nothing behind it, not even a line's end, is dropped, as bash drops it."""
+    text = source.text
+    dangling = len(text) - len(text.rstrip("\\"))
+    return Text.of(source, 0, len(text) - dangling % 2)
+
+
 class Slicer:
     """Repeated slices of one text, each in time that grows with the slice and not with the text."""
 
