@@ -238,7 +238,11 @@ def _model_booster(item: Item, root: Map, cluster: Cluster) -> Iterator[Finding]
             if role is None or role.value not in about["roles"] or source is None or engine is None:
                 continue
             start = [Text.at(word, source.span) for word in about["started"].get(engine, ())]
-            words = [*(start or started(engine, source.span)), Text.at(about["model"][engine], source.span), _address(source)]
+            words = [
+                *(start or started(engine, source.span)),
+                Text.at(about["model"][engine], source.span),
+                _address(source),
+            ]
             words += [Text.at(word, source.span) for word in about["added"][engine]]
             words += [word for entry in worker.map("config") or () for word in _flag(entry)]
             env = nodes.joined(backend.get("env"), worker.get("env"), worker.span)
