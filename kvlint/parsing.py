@@ -40,7 +40,9 @@ EXTENSIONS = {
     "txt": "text",
     "lock": "text",
 }
-TEMPLATE_ENDINGS = (".example", ".sample", ".tpl", ".tmpl", ".template", ".in", ".j2", ".jinja", ".dist")
+# Files that something fills in, with braces or marks of whatever kind; and those that are copied first.
+FILLED_ENDINGS = (".tpl", ".tmpl", ".template", ".in", ".j2", ".jinja")
+TEMPLATE_ENDINGS = (".example", ".sample", *FILLED_ENDINGS, ".dist")
 _NAMES = regex(
     r"(?P<dockerfile>(?:docker|container)file(?:\..*)?)|(?P<modelfile>modelfile(?:[._-].*)?)|(?P<env>\.?env(?:\..*)?|.*\.env\..*)"
     r"|(?P<shell>\.envrc|\.(?:bash|zsh)(?:rc|env|_profile|_aliases)|\.z?profile)|(?P<makefile>(?:gnu)?makefile(?:\..*)?)"

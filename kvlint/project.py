@@ -17,7 +17,7 @@ from kvlint.contents import Contents
 from kvlint.diagnostics import NotUnderstood
 from kvlint.files import Disk, Files, Unreadable, decode
 from kvlint.globs import matches_path
-from kvlint.parsing import Parsed, kind_of, parse
+from kvlint.parsing import FILLED_ENDINGS, Parsed, kind_of, parse
 from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 from kvlint.source import Source, Span
@@ -93,8 +93,6 @@ COMMAND = regex(
 # What envsubst or a GitOps controller fills in: braces mean something else in a YAML list between brackets.
 _FILLED = regex(r"\$\{[A-Za-z_]\w*[^{}\n]*\}")
 _CONTROLS = regex(r"\{\{-?\s*(?:if|with|range|define|include|template|toYaml|end|else|block)\b|\{%")
-# Files that something fills in, with braces or marks of whatever kind.
-_TEMPLATES = (".tpl", ".tmpl", ".template", ".in", ".j2", ".jinja")
 # What git leaves where two sides of a merge disagree.
 _MERGING = "<<<<<<< "
 _SIDES = tuple(regex(text, re.MULTILINE) for text in (r"^<{7} .*$", r"^={7}\r?$", r"^>{7}(?: |\r?$)"))
@@ -194,7 +192,7 @@ class Project:
                 continue
             text, problem = document.span.text, document.problem
             template = "the document is a template, and what it becomes is not known"
-            filled = path.endswith(_TEMPLATES) or _CONTROLS.search(text) or _FILLED.search(_line(problem.span).text)
+            filled = path.endswith(FILLED_ENDINGS) or _CONTROLS.search(text) or _FILLED.search(_line(problem.span).text)
             found = self.cannot_read(text, problem.span, problem.message, template if filled else None)
             self.unreadable += [found] if found is not None else []
 

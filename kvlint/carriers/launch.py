@@ -30,7 +30,7 @@ _PROGRAM = regex(r"(?:.*/)?(?:python[0-9.]*|vllm|sglang|llama-server|mlx_lm\.ser
 _SOURCES = regex(r"(?:^|[\s;&|])(?:source|\.)\s", re.MULTILINE)
 _MODEL = frozenset({"-m", "--model", "--model-path", "-hf", "--hf-repo"})
 SCRIPT_ENDINGS = (".sh", ".bash", ".zsh", ".command")
-_TEMPLATED = regex(r"\{\{|\{%|@\w+@|__[A-Z]")
+_TEMPLATED = regex(r"\{\{|\{%|@\w+@|__[A-Z]|\{[A-Za-z_]")
 RAY_SCRIPT = "multi-node-serving.sh"  # of vLLM's own image: starts Ray, as the leader or as a worker
 # The text of the script that a word names, given the words that it is run with; None where that starts no engine in view.
 Scripts = Callable[[Text, Iterable[Text]], Union[Text, None]]

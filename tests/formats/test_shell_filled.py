@@ -125,6 +125,7 @@ SERVES = "vllm serve {{ model }} --max-model-len {{ window }} {% if tp %}--tenso
         ("justfile.j2", f"a:\n    {SERVES}\n"),
         ("Dockerfile.j2", 'FROM vllm/vllm-openai:v0.11.0\nCMD ["--model", "m", "--max-model-len", "{{ window }}"]\n'),
         ("models.ini.j2", "[m]\nmodel = a.gguf\nctx-size = {{ window }}\n"),
+        ("a.sh.tpl", "vllm serve {model} --tensor-parallel-size {tp} --port={port} {eager}\n"),
         ("a.sh.in", "vllm serve @MODEL@ --max-model-len @WINDOW@ --port __PORT__\n"),
     ],
 )
@@ -132,6 +133,16 @@ def test_templates_of_other_kinds(name: str, written: str) -> None:
     report = check_files({name: written})
     assert (report.summary["servers"], report.internal) == (1, [])
     assert [each for each in report.findings if each.severity == "error"] == []
+
+
+def test_single_braces_are_filled_in_only_where_the_ending_says_so() -> None:
+    def errors(name: str, text: str) -> list[str]:
+        return [each.rule for each in check_files({name: text}).findings if each.severity == "error"]
+
+    compose = "services:\n  a:\n    image: vllm/vllm-openai\n    command: --model m --tensor-parallel-size {tp}\n"
+    assert errors("compose.yaml", compose) == ["malformed-value"]
+    assert errors("compose.yaml.tmpl", compose) == []
+    assert errors("a.sh", "vllm serve m --tensor-parallel-size {tp}\n") == ["malformed-value"]
 
 
 def test_a_variables_file_that_is_a_template() -> None:

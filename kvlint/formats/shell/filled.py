@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from kvlint.formats.shell.text import Slicer, made, unknown
+from kvlint.parsing import FILLED_ENDINGS
 from kvlint.patterns import regex
 from kvlint.source import Text
 
@@ -16,6 +17,8 @@ _ACTION = regex(
 _PLACEHOLDER = regex(
     r"\{\{[-~]?\s*[A-Za-z_.$(][^{}\n]{0,400}\}\}|\{%[^{}%]{0,400}%\}|(?<![\w@])@[A-Za-z_]\w*@(?![\w@])|__[A-Z][A-Z0-9_]*?__"
 )
+# In a file whose ending says that it is a template: what Python's `format` puts in.  Elsewhere it is text, or a list of YAML.
+_FIELD = regex(_PLACEHOLDER.pattern + r"|(?<![${\w])\{[A-Za-z_]\w*\}(?!\})")
 _WORD = regex(r"[-\s]*(?P<word>if|else if|else|end|range|with|define|block|template|include)\b")
 _OPENS = {"if": "if", "for": "for", "range": "for", "with": "if"}
 _MIDDLES = ("elif", "else", "else if")
@@ -69,14 +72,15 @@ def filled(text: Text, *, script: bool = True) -> Text:
 
 
 def replaced(word: Text) -> Text:
-    """One word with holes for what is put in before anything reads it: actions, `@NAME@`, `__NAME__`."""
+    """One word with holes for what is put in before anything reads it: actions, `@NAME@`, `__NAME__`, a template's `{name}`."""
     value = word.value
     if "{" not in value and "@" not in value and "__" not in value:
         return word
     cut = Slicer(word)
     parts: list[Text] = []
     at = 0
-    for match in _PLACEHOLDER.finditer(value):
+    template = bool(word.pieces) and word.pieces[0].span.path.endswith(FILLED_ENDINGS)
+    for match in (_FIELD if template else _PLACEHOLDER).finditer(value):
         reason = f"{match[0]} is filled in before this is used"
         hole = unknown(cut.span(*match.span()), reason, f"the value of {match[0]}")
         parts += [cut(at, match.start()), hole]
