@@ -313,13 +313,15 @@ class Options:
     def _guards_of(self, release: str) -> tuple[Mapping[str, Any], ...]:
         if not self.guards:
             return ()
-        named = ("given", "needs", "forbids")
+        named = ("given", "needs", "forbids", "above_one")
         return tuple(
             guard
             for guard in self.guards
             if self._within(guard.get("from"), guard.get("to"), release)
             and all(self._storing(guard[key], release) for key in named if key in guard)
-            and all(self._storing(dest, release) for key in ("at_most", "one_of") for dest in guard.get(key, ()))
+            and all(
+                self._storing(dest, release) for key in ("at_most", "one_of", "divides") for dest in guard.get(key, ())
+            )
         )
 
     def default(self, dest: str, release: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kvlint.facts import quantity
-from kvlint.models.architecture import Architecture, Attention
+from kvlint.models.architecture import Architecture, Attention, Latent
 
 LINEAR = "QKVParallelLinear and its kin: heads are divided over the ranks, or each is copied to a whole number of them"
 EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
@@ -39,6 +39,31 @@ def kv_heads_remainder(architecture: Architecture, tensor_parallel: int) -> int:
 @quantity("kv_copies", unit="copies", formula="devices ÷ KV heads, at least 1", source=LINEAR)
 def kv_copies(kv_heads: int, tensor_parallel: int) -> int:
     return max(1, tensor_parallel // kv_heads)
+
+
+@quantity(
+    "context_split_fault",
+    unit="",
+    formula="TP > KV heads; DCP ≤ ⌊TP ÷ KV heads⌋; DCP divides query heads of one KV head",
+    source="vllm/config/model.py:verify_with_parallel_config",
+)
+def context_split_fault(architecture: Architecture, context_parallel: int, tensor_parallel: int) -> str | None:
+    """Copies of KV heads are what decode context parallelism shares out; MLA has one row for all, and layers that differ
+    are left out."""
+    counts = _counts(architecture)
+    if len(counts) != 1 or architecture.distinct(Latent) or not architecture.heads:
+        return None
+    heads = counts.pop()
+    most, queries = tensor_parallel // heads, architecture.heads // heads
+    if tensor_parallel <= heads:
+        return f"it needs tensor parallelism above the {heads} KV heads, and that is {tensor_parallel}"
+    if context_parallel > most:
+        return (
+            f"{tensor_parallel} devices hold {most} copies of each of {heads} KV heads, fewer than {context_parallel}"
+        )
+    if queries % context_parallel:
+        return f"{queries} query heads of one KV head cannot be split into {context_parallel}"
+    return None
 
 
 @quantity(

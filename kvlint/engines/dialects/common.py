@@ -211,12 +211,28 @@ def _later(sheet: Sheet, kind: str, given: Given, **data: Any) -> None:
 def check_guards(sheet: Sheet) -> None:
     """Conditions on several options, from the engine's data."""
     for guard in sheet.options.guards_at(sheet.release):
+        if not _applies(sheet, guard):
+            continue
         if "given" in guard:
             _guard_pair(sheet, guard)
         elif "at_most" in guard:
             _guard_order(sheet, guard["at_most"][0], guard["at_most"][1], bool(guard.get("both")))
+        elif "divides" in guard:
+            _guard_whole(sheet, *guard["divides"])
         elif "one_of" in guard and not sheet.open and not any(_set(sheet, dest) for dest in guard["one_of"]):
             _missing(sheet, guard["one_of"])
+
+
+def _applies(sheet: Sheet, guard: Mapping[str, Any]) -> bool:
+    """`above_one` and `not_above_one`: an option on whose number it depends whether the engine asks at all."""
+    for key, wanted in (("above_one", True), ("not_above_one", False)):
+        given = sheet.settings.get(guard[key]) if key in guard else None
+        if key in guard and given is None and (wanted or sheet.open):
+            return False
+        typed = given.typed if given else 1
+        if key in guard and (not isinstance(typed, int) or (typed > 1) != wanted):
+            return False
+    return True
 
 
 def _set(sheet: Sheet, dest: str) -> Given | None:
@@ -246,6 +262,18 @@ def _guard_pair(sheet: Sheet, guard: Mapping[str, Any]) -> None:
             flag=given.spelling,
             why=why,
         )
+
+
+def _guard_whole(sheet: Sheet, part: str, whole: str) -> None:
+    """The number of `whole` must be a multiple of that of `part`."""
+    given, other = sheet.settings.get(part), sheet.settings.get(whole)
+    if given is None or not given.values or (other is None and sheet.open):
+        return
+    end = other.typed if other else sheet.options.default(whole, sheet.release)
+    if isinstance(given.typed, int) and isinstance(end, int) and given.typed > 0 and end % given.typed:
+        unset = "" if other else ", its default"
+        why = f"it does not divide {_spelled(whole)}, {end:,}{unset}"
+        _later(sheet, "out-of-range", given, divides=whole, why=why)
 
 
 def _guard_order(sheet: Sheet, lower: str, upper: str, both: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from kvlint.facts import Assumed, Fact, Unknown, Value, quantity
 from kvlint.models.architecture import Architecture, Attention, Compressed, State
 from kvlint.records import fields
-from kvlint.sizing import kv_types
+from kvlint.sizing import kv_types, shards
 from kvlint.sizing.budget import usable_of_device
 from kvlint.sizing.server import Sizing, present
 from kvlint.sizing.vllm import sizes as vllm
@@ -206,6 +206,13 @@ class VllmSizing(Sizing):
         if parts is None:
             parts = Fact((), Assumed("no partition is written"))
         return present(partition_fault(self.server.architecture, parts, self.need("pipeline_parallel")))
+
+    def context_split_fault(self) -> Value[str] | None:
+        """Why decode context parallelism cannot share this model's heads out; None where it can."""
+        need = self.need
+        return present(
+            shards.context_split_fault(self.server.architecture, need("context_parallel"), need("tensor_parallel"))
+        )
 
     def kv_dtype_source(self) -> Value[str] | None:
         return kv_types.source(self)
