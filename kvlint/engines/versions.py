@@ -58,7 +58,7 @@ def place(text: str, releases: Sequence[str], builds: Mapping[str, Any]) -> Plac
     text = text.strip()
     if text.lower() in _ANY:
         return Place(tuple(releases), "any")
-    clauses = _CLAUSE.findall(text)
+    clauses = _CLAUSE.findall(text) if text[:1] in "~=!<>" else []
     if clauses and not (len(clauses) == 1 and clauses[0][0] in ("==", "===") and "*" not in text):
         return _range(clauses, releases, builds)
     version = parse(clauses[0][1] if clauses else text)

@@ -113,6 +113,7 @@ def test_neighbours_of_builds_and_of_nothing() -> None:
     for text in ("latest", "", "nightly", "server-cuda"):
         assert llama.neighbours(text).releases == llama.releases
     assert options("mlx-lm").neighbours(">=0.31,<0.33").releases[-1] == "0.32.2"
+    assert options("vllm").neighbours("llm==0.22.1").kind == "any"  # `vllm==llm==0.22.1` pins nothing
 
 
 def test_a_witness_narrows_a_gap() -> None:
