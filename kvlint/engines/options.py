@@ -313,7 +313,7 @@ class Options:
     def _guards_of(self, release: str) -> tuple[Mapping[str, Any], ...]:
         if not self.guards:
             return ()
-        named = ("given", "needs", "forbids", "above_one")
+        named = ("given", "needs", "forbids", "above_one", "beside")
         return tuple(
             guard
             for guard in self.guards

@@ -224,7 +224,9 @@ def check_guards(sheet: Sheet) -> None:
 
 
 def _applies(sheet: Sheet, guard: Mapping[str, Any]) -> bool:
-    """`above_one` and `not_above_one`: an option on whose number it depends whether the engine asks at all."""
+    """Whether the engine asks at all: `beside` is set, the number of `above_one` or `not_above_one` is so."""
+    if "beside" in guard and not _set(sheet, guard["beside"]):
+        return False
     for key, wanted in (("above_one", True), ("not_above_one", False)):
         given = sheet.settings.get(guard[key]) if key in guard else None
         if key in guard and given is None and (wanted or sheet.open):

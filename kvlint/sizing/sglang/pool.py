@@ -51,6 +51,8 @@ def cut(arguments: Arguments, settings: Settings, device: Device, rules: Rules) 
     if not isinstance(sizes, tuple):
         return sizes
     tokens, full, sliding, profiled = sizes
+    if arguments.mem_fraction_static > 1 and allocated_bytes(price, tokens, 0, sliding) > device.gib_after * GIB:
+        return Refusal("mem_fraction_static above 1 makes a cache larger than the memory that is free", "pool")
     if tokens <= 0:
         return Refusal("no page of the cache fits under mem_fraction_static", "pool")
     requests, slots = request_limit(arguments, settings, rules, tokens, profiled, states)
