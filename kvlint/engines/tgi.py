@@ -39,6 +39,8 @@ STATED = {
     "max_batch_prefill_tokens": ("max_batch_prefill_tokens",),
     "max_batch_total_tokens": ("max_batch_total_tokens",),
     "max_batch_size": ("max_batch_size",),
+    "speculate": ("speculate",),
+    "quantize": ("quantize",),
 }
 
 
@@ -333,6 +335,9 @@ def _limits(said: Said, model: Model | None, found: dict[str, Value[Any] | None]
     chunking = said.variable("PREFILL_CHUNKING")
     if isinstance(chunking, Fact):
         stated["chunking"] = Fact(chunking.value.lower() in ("1", "true"), chunking.origin)
+    prefixes = said.variable("PREFIX_CACHING")
+    if isinstance(prefixes, Fact):
+        stated["prefix_caching"] = Fact(prefixes.value.lower() in ("1", "true"), prefixes.origin)
     length = found["model_window"]
     known = {**stated, **({"model_window": length} if isinstance(length, Fact) else {})}
     prefill = stated.get("max_batch_prefill_tokens", said.unseen("max_batch_prefill_tokens"))

@@ -37,7 +37,8 @@ class Settings:
     """Plain settings of one server under the names of its flags; None where the launcher chooses.
 
     `attention`: flashinfer, flashdecoding, flashdecoding-ipex or paged.  `sizes_pool`: the model has flash attention.
-    `chunking`: prefills may be cut (PREFILL_CHUNKING).  `wiggle_room`: TGI_WIGGLE_ROOM, by the release where it is not set.
+    `chunking`: prefills may be cut (PREFILL_CHUNKING).  `prefix_caching`: as PREFIX_CACHING says.
+    `wiggle_room`: TGI_WIGGLE_ROOM, by the release where it is not set.
     """
 
     release: str
@@ -54,6 +55,14 @@ class Settings:
     max_batch_size: int | None = None
     sizes_pool: bool = True
     chunking: bool = True
+    speculate: int = 0
+    quantize: str | None = None
+    prefix_caching: bool | None = None
+
+    @property
+    def cuts(self) -> bool:
+        """Prefills are cut: server/text_generation_server/models/model.py, support_chunking."""
+        return self.chunking and not self.speculate and self.attention != "paged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +190,9 @@ def _window(each: Rules, settings: Settings, model_window: Known, pool: Known) -
     if each.limits == "capped":
         capped = constant("capped_total_tokens")
         return min(model_window, capped) if isinstance(model_window, int) else model_window
-    if each.limits == "pool" and settings.chunking:
+    if each.limits == "pool" and settings.cuts:
         return pool
-    if each.limits != "model" or not settings.chunking:
+    if each.limits != "model" or not settings.cuts:
         return unknown("the default of max_total_tokens was not read", "max_total_tokens", "--max-total-tokens")
     if isinstance(model_window, Unknown):
         return model_window
@@ -206,9 +215,13 @@ def refused(
     each: Rules, settings: Settings, window: Known, longest: Known, prefill: Known, pool: Known
 ) -> Refusal | None:
     """Why the launcher or the router stops (tgi.md, Refused)."""
+    if settings.quantize == "exl2" and settings.num_shard > 1:
+        return Refusal(f"exl2 weights cannot be split over {settings.num_shard} shards")
+    if settings.prefix_caching and settings.attention == "paged" and each.attention != "paged":
+        return Refusal("prefix caching does not go with paged attention")
     if above(longest, window) or (isinstance(window, int) and longest == window):
         return Refusal(f"max_input_tokens {longest} must be below max_total_tokens {window}")
-    whole = each.prefill_holds_input or not settings.chunking
+    whole = each.prefill_holds_input or not settings.cuts
     if whole and above(longest, prefill):
         return Refusal(f"max_batch_prefill_tokens {prefill} is below max_input_tokens {longest}")
     stated = settings.max_batch_total_tokens
