@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kvlint.engines.problems import of_fork
 from kvlint.patterns import regex
 from kvlint.subjects import Problem
 
@@ -77,6 +78,8 @@ def _repeated(world: World) -> Iterator[Problem]:
         winner = given.value if given.value is not None else given.name
         if place.via and place.via != winner.via:
             continue  # a macro's or a variable's words, changed on purpose where they are used
+        if not winner.value.isdigit() and of_fork(world.process.line):
+            continue  # what is no plain number may have another meaning in a fork, and be taken several times
         data = {"engine": world.engine, "flag": before.spelling, "value": place.value, "winner": winner.value}
         yield Problem("overridden-flag", place.span, data, (("counterpart", winner.span, "this is used"),))
 

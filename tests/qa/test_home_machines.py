@@ -363,6 +363,9 @@ def test_a_fork_has_flags_spelled_much_like_the_engines() -> None:
     assert server.engine == "llama-server"
     assert found({"compose.yaml": image.format("--max-gpu 2 --merge-qkv")}) == []
     assert found({"compose.yaml": image.format("--paralel 2")}) == [("warning", "unknown-flag")]
+    twice = "--max-gpu 2 --spec-type ngram-mod:n_max=9 --spec-type mtp:n_max=3"
+    assert found({"compose.yaml": image.format(twice)}) == []
+    assert found({"compose.yaml": image.format("--max-gpu 2 -c 8192")}) == [("warning", "overridden-flag")]
     official = image.replace("ikawrakow/ik-llama-cpp:cu12", "ggml-org/llama.cpp:server")
     assert found({"compose.yaml": official.format("--max-gpu 2")}) == [("warning", "unknown-flag")]
 
