@@ -9,6 +9,7 @@ from typing import Any
 
 from kvlint.engines.argparse import Given
 from kvlint.engines.base import World
+from kvlint.engines.dialects.common import REFUSED, within
 from kvlint.engines.options import options
 from kvlint.facts import Default, Fact, Unknown, Value, Written
 from kvlint.source import Text
@@ -22,6 +23,7 @@ PARTS = frozenset(
         *("tp_size", "pp_size", "dp_size", "attn_cp_size", "tp", "dp", "cp", "num_shard"),
     )
 )
+BLOCKS = frozenset(("block_size", "page_size", "cache_block_seq_len"))
 
 
 class Fields:
@@ -44,10 +46,14 @@ class Fields:
         typed = _number(given) if isinstance(given.typed, Unknown) else given.typed
         if isinstance(typed, Unknown):
             return typed
+        if _cannot_be(given, typed):
+            return REFUSED
         if dest in PARTS and isinstance(typed, int) and typed < 1:
             return Unknown(
                 f"arguments.{dest}", f"nothing is divided into {typed} parts", "a number of parts above zero"
             )
+        if dest in BLOCKS and isinstance(typed, int) and typed < 1:
+            return Unknown(f"arguments.{dest}", f"blocks of {typed} tokens hold nothing", "tokens of a block")
         place = given.value if given.value is not None else given.name
         doubt = "splice" if self._spliced_after(given) else self._default_taken(place)
         origin = Written(place.span, place.via, doubt)
@@ -106,10 +112,17 @@ def _default(engine: str, releases: tuple[str, ...], dest: str) -> Fact[Any]:
 
 def _number(given: Given) -> Any:
     """A whole number that the engine refuses is still the number that its author meant."""
-    text = given.value
-    if text is not None and text.known and given.option.type in ("int", "human_int") and text.value.isdigit():
-        return int(text.value)
-    return given.typed
+    text, option = given.value, given.option
+    if option.choices is not None or text is None or not text.known:
+        return given.typed  # of a list of names nothing follows that is not in it
+    whole = option.type in ("int", "human_int") and text.value.isdigit()
+    return int(text.value) if whole else given.typed
+
+
+def _cannot_be(given: Given, typed: Any) -> bool:
+    """A share or an amount outside of the option's own range: what would follow from it is not what anybody meant."""
+    bounds = given.option.range
+    return isinstance(typed, float) and bounds is not None and not within(bounds, typed)
 
 
 def exact(number: Any) -> Fraction | Unknown:

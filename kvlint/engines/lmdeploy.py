@@ -171,6 +171,7 @@ def _stated(fields: Fields, model: Model | None, release: Fact[str]) -> dict[str
         "model_dtype": _dtype(fields, model),
         "device_name": fields.world.hardware.get("device_name"),
         "backend": _backend(fields, model),
+        "device": fields.written("device"),
     }
     data = fields.value("dp")
     if isinstance(data, Unknown) or (isinstance(data, Fact) and data.value > 1):

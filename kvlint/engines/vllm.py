@@ -110,7 +110,9 @@ def _of_image(line: CommandLine) -> Program | None:
         count = 2 if args[0].value == "vllm" and len(args) > 1 and args[1].value == "serve" else 1
         problems = (repeated_command("vllm", args[0]),)
         args = args[count:]
-    return Program(entry, args, line.image.span, args_at=len(line.args) - len(args), problems=problems)
+    # what follows a repeated `serve` was written for it: its positional is the model, whatever the entrypoint reads
+    meant = SERVE if problems and args and not args[0].value.startswith("-") else entry
+    return Program(meant, args, line.image.span, args_at=len(line.args) - len(args), problems=problems)
 
 
 def _model(fields: Fields) -> tuple[Model | None, Text | None]:

@@ -1,7 +1,8 @@
-"""Options that SGLang, TGI and vllm-mlx refuse together, each read in the release's own checks.
+"""Options that SGLang, TGI, LMDeploy and vllm-mlx refuse together, each read in the release's own checks.
 
 SGLang: srt/server_args.py (0.4.6, 0.4.10, 0.5.5), srt/arg_groups/kv_cache_hook.py and hisparse_hook.py (0.5.23).
 TGI: launcher/src/main.rs, server/text_generation_server/models/globals.py and model.py (v2.4.1 to v3.3.7).
+LMDeploy: lmdeploy/messages.py (v0.9.2, v0.16.0), pytorch/engine/cache_engine.py (v0.16.0).
 vllm-mlx: vllm_mlx/cli.py (0.4.1, 0.6.0).
 """
 
@@ -34,6 +35,11 @@ def vllm_mlx(release: str, arguments: str) -> str:
     return f"exec uvx --from vllm-mlx=={release} vllm-mlx serve mlx-community/x {arguments}"
 
 
+def lmdeploy(release: str, arguments: str, model: str = "Qwen/Qwen3-8B") -> str:
+    return f"exec uvx --from lmdeploy=={release} lmdeploy serve api_server {model} --backend pytorch {arguments}"
+
+
+SPARSE = "deepseek-ai/DeepSeek-V3.2"
 DRAFT = "--mllm --mllm-draft-model y"
 
 
@@ -57,6 +63,8 @@ DRAFT = "--mllm --mllm-draft-model y"
             tgi("3.3.7", "--max-input-tokens 8000 --max-batch-prefill-tokens 4000 --speculate 2"),
             "max_batch_prefill_tokens 4000 is below max_input_tokens 8000",
         ),
+        (lmdeploy("0.16.0", "--quant-policy 8", SPARSE), "takes quant_policy 0 or 16, not 8"),
+        (lmdeploy("0.9.2", "--quant-policy 8 --device maca"), "CUDA and Ascend only, not on maca"),
         (vllm_mlx("0.6.0", f"{DRAFT} --lazy-load-model"), "does not go with --lazy-load-model"),
         (vllm_mlx("0.6.0", f"{DRAFT} --auto-unload-idle-seconds 60"), "does not go with --auto-unload"),
         (vllm_mlx("0.6.0", f"{DRAFT} --continuous-batching"), "needs --mllm-draft-kind"),
@@ -77,6 +85,9 @@ def test_what_they_refuse(tmp_path: Path, line: str, told: str) -> None:
         tgi("3.3.7", "", "-e ATTENTION=flashinfer -e PREFIX_CACHING=1"),
         tgi("2.0.0", "", "-e PREFIX_CACHING=1"),  # nobody reads it yet
         tgi("3.3.7", "--max-input-tokens 8000 --max-batch-prefill-tokens 4000"),
+        lmdeploy("0.16.0", "--quant-policy 16", SPARSE),
+        lmdeploy("0.9.2", "--quant-policy 8 --device ascend"),
+        lmdeploy("0.9.2", "--device maca"),
         vllm_mlx("0.6.0", f"{DRAFT} --auto-unload-idle-seconds 0"),
         vllm_mlx("0.6.0", f"{DRAFT} --mllm-draft-kind mtp --continuous-batching"),
         vllm_mlx("0.6.0", f"{DRAFT} --mllm-draft-kind mtp"),

@@ -9,7 +9,7 @@ from typing import Any, Union
 
 from kvlint.compiled import load
 from kvlint.facts import Unknown
-from kvlint.models.architecture import Architecture, Attention
+from kvlint.models.architecture import Architecture, Attention, Latent
 from kvlint.records import dataclass
 from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, alternatives, unknown
 
@@ -22,6 +22,7 @@ class Rules:
     pytorch_count: str
     share: int
     quantized: tuple[int, ...]
+    sparse_quantized: tuple[int, ...]
     turbomind_classes: tuple[str, ...]
 
 
@@ -29,7 +30,8 @@ class Rules:
 class Settings:
     """Plain settings of one server under the names of its flags; None where the engine chooses.
 
-    `backend`: turbomind, which becomes pytorch where a model is not supported, or pytorch.  `device_name`: for the default batch.
+    `backend`: turbomind, which becomes pytorch where a model is not supported, or pytorch.
+    `device_name`: for the default batch.  `device`: the kind that the PyTorch engine runs on.
     """
 
     release: str
@@ -43,6 +45,7 @@ class Settings:
     max_batch_size: int | None = None
     max_prefill_token_num: int | None = None
     device_name: str | None = None
+    device: str = "cuda"
 
 
 @cache
@@ -106,6 +109,8 @@ def _refused(each: Rules, settings: Settings) -> str | None:
         return f"this release knows no quant_policy {settings.quant_policy}"
     if settings.quant_policy in (16, 17) and settings.backend == "turbomind":
         return "TurboMind has no FP8 cache"
+    if settings.quant_policy and settings.backend == "pytorch" and settings.device not in ("cuda", "ascend"):
+        return f"quantized keys and values run on CUDA and Ascend only, not on {settings.device}"
     return None
 
 
@@ -119,6 +124,9 @@ def bytes_per_token_per_device(arch: Architecture, settings: Settings) -> int | 
     wrong = refused(settings)
     if wrong is not None:
         return wrong
+    sparse = any(part.indexer_dim is not None for part in arch.distinct(Latent))
+    if sparse and all(settings.quant_policy not in each.sparse_quantized for each in rules(settings.release)):
+        return Refusal(f"sparse attention (DSA) takes quant_policy 0 or 16, not {settings.quant_policy}")
     name = settings.model_dtype or arch.dtype
     if name not in TYPE_BYTES:
         return unknown("the model's type is not known", "model.dtype", "--dtype")
