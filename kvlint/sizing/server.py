@@ -127,6 +127,16 @@ class Sizing:
         """What all servers of the machine may have together, as the owner states it."""
         return self.server.hardware.get("ceiling")
 
+    def group_devices(self) -> Value[int] | None:
+        """The devices of all pods that work as one group, where the object states them."""
+        found: Value[int] | None = self.server.site.data.get("group_devices")
+        return found
+
+    def group_size(self) -> Value[int] | None:
+        """The pods of one group."""
+        found: Value[int] | None = self.server.site.data.get("group_size")
+        return found
+
     def floating(self) -> Value[str] | None:
         """What leaves the release open: a tag that moves, or an installation without a version."""
         line = self.server.process.line

@@ -12,13 +12,13 @@ from types import MappingProxyType
 from kvlint.carriers import nodes
 from kvlint.carriers.base import KUSTOMIZATIONS, Finding, Item, is_kustomization, is_object, nearest_paths
 from kvlint.carriers.kubernetes.cluster import Cluster, group, namespace
-from kvlint.carriers.kubernetes.pods import Pod, count_of, labels_of, processes
+from kvlint.carriers.kubernetes.pods import Pod, count_of, devices_of, group_devices, labels_of, processes
 from kvlint.facts import Default, Fact, Value, Written
 from kvlint.parsing import kind_of
 from kvlint.project import Project
 from kvlint.source import Text
 from kvlint.subjects import Admission, Problem, Process
-from kvlint.tree import List, Map
+from kvlint.tree import List, Map, Node
 
 AIBRIX_NAME = "model.aibrix.ai/name"  # vllm-project/aibrix@e3e10f9e:pkg/constants/model.go#L25
 TEMPLATE = ("spec", "template", "spec")
@@ -195,7 +195,7 @@ def pods_of(item: Item) -> Iterator[Pod]:
     name_node = root.scalar("metadata", "name") or root.scalar("metadata", "generateName")
     name = name_node.value if name_node and name_node.text.known else kind.lower()
     place = name_node.span if name_node else root.span
-    data = MappingProxyType({"kind": kind})
+    data = MappingProxyType({"kind": kind, **(_group(root) if kind == "LeaderWorkerSet" else {})})
     found = False
     for path in POD_PATHS.get(kind, (TEMPLATE,)):
         spec = root.map(*path)
@@ -277,6 +277,25 @@ def _nearest_replicas(root: Map, owners: tuple[Map, ...]) -> Value[int] | None:
 
 def _group_size(root: Map) -> Value[int] | None:
     return count_of(root.get("spec", "leaderWorkerTemplate", "size"), "size", "a literal leaderWorkerTemplate.size")
+
+
+def _group(root: Map) -> dict[str, Value[int]]:
+    """The devices of all pods of a group, where both templates ask for some and nothing joins them to a cluster outside."""
+    worker = root.map("spec", "leaderWorkerTemplate", "workerTemplate", "spec")
+    leader = root.map("spec", "leaderWorkerTemplate", "leaderTemplate", "spec") or worker
+    size = _group_size(root)
+    if worker is None or leader is None or size is None:
+        return {}
+    env = (each for spec in (leader, worker) for container in spec.list("containers") or () for each in _env(container))
+    first, others = devices_of(leader), devices_of(worker)
+    if first is None or others is None or any(name == "RAY_ADDRESS" for name in env):
+        return {}
+    return {"group_devices": group_devices(first, others, size)}
+
+
+def _env(container: Node) -> Iterator[str | None]:
+    listed = container.list("env") if isinstance(container, Map) else None
+    return (each.string("name") for each in (listed.maps() if listed is not None else ()))
 
 
 def _group_variables(root: Map) -> dict[str, Text]:

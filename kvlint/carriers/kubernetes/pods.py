@@ -89,6 +89,32 @@ def group_gpus(gpus: int, size: int) -> int:
     return gpus * size
 
 
+@quantity(
+    "group_devices",
+    unit="devices",
+    formula="devices of the leader + (pods - 1) x devices of a worker",
+    source="kubernetes-sigs/lws@060ab4da:api/leaderworkerset/v1/leaderworkerset_types.go#L67-75",
+)
+def group_devices(leader: int, worker: int, size: int) -> int:
+    """All that one group of pods may have between its containers."""
+    return leader + worker * (size - 1)
+
+
+@quantity("pod_devices", unit="devices", formula="devices of all containers", source="arithmetic")
+def pod_devices(**asked: int) -> int:
+    return sum(asked.values())
+
+
+def devices_of(spec: Map) -> Value[int] | None:
+    """Devices that the containers of a pod ask for together; None where none asks."""
+    asked: dict[str, Value[int]] = {}
+    for container in (spec.list("containers") or List((), spec.span)).maps():
+        found = gpus_of(container.map("resources", "limits"), container.map("resources", "requests"))
+        if found is not None:
+            asked[f"container_{len(asked)}"] = found
+    return pod_devices(**asked) if asked else None
+
+
 def processes(pod: Pod, cluster: Cluster) -> Iterator[Process]:
     """Every engine that the containers of a pod start."""
     for section in ("initContainers", "containers"):
