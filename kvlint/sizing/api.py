@@ -13,7 +13,18 @@ from kvlint.sizing.kv import ELEMENT_BYTES
 from kvlint.sizing.mlx import kv as kv_mlx
 
 GGUF_KEY = "general.architecture"
-ENGINES = ("transformers", "mlx-lm", "vllm-mlx", "vllm", "llama-server", "ollama", "sglang", "tgi")
+ENGINES = (
+    "transformers",
+    "mlx-lm",
+    "vllm-mlx",
+    "vllm",
+    "llama-server",
+    "ollama",
+    "sglang",
+    "tgi",
+    "trtllm",
+    "lmdeploy",
+)
 # Engines whose caches another one makes: vllm-mlx batches with mlx-lm, Ollama starts llama-server.  Their releases are their own.
 MADE_BY = {"vllm-mlx": "mlx-lm", "ollama": "llama-server"}
 
@@ -53,6 +64,8 @@ def kv_cache_bytes(
     arch = architecture(kv_mlx.read_as(config) if engine == "mlx-lm" else config)
     if engine == "vllm":
         return engine_bytes("vllm")(arch, tokens, block_size=block_size, batched_tokens=batched_tokens, **options)
+    if engine in ("trtllm", "lmdeploy"):
+        return engine_bytes(engine)(arch, tokens, block_size=block_size, **options)
     if engine == "sglang":
         return engine_bytes("sglang")(arch, tokens, **options)
     dtype = cache_type(arch, kv_dtype)

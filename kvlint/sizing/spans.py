@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, Union
 
 from kvlint.facts import Unknown
+from kvlint.models.architecture import Attention, Latent
 from kvlint.patterns import regex
 from kvlint.records import dataclass
 
@@ -69,3 +70,17 @@ def alternatives(kind: Callable[..., Rules], spans: Mapping[str, list[list[Any]]
 
 def frozen(value: Any) -> Any:
     return tuple(frozen(item) for item in value) if isinstance(value, list) else value
+
+
+def plain(part: Any) -> bool:
+    """Keys and values, or a latent, of every token: a layer that any pool of blocks keeps alike."""
+    if isinstance(part, Attention):
+        return not (part.window or part.chunk or part.shared)
+    return isinstance(part, Latent)
+
+
+def in_blocks(tokens: int, block: int) -> int:
+    """Tokens rounded up to whole blocks."""
+    if block < 1:
+        raise ValueError(f"block_size is {block}, not a number of tokens")
+    return -(-tokens // block) * block

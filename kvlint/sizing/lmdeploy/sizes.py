@@ -9,9 +9,10 @@ from typing import Any, Union
 
 from kvlint.compiled import load
 from kvlint.facts import Unknown
-from kvlint.models.architecture import Architecture, Attention, Latent
+from kvlint.models.architecture import Architecture, Attention, Latent, UnknownArchitecture
 from kvlint.records import dataclass
-from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, alternatives, unknown
+from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, alternatives, in_blocks, unknown
+from kvlint.sizing.spans import plain as plain_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,45 @@ def bytes_per_token_per_device(arch: Architecture, settings: Settings) -> int | 
             return size
         total += size
     return total
+
+
+def cache_bytes(
+    arch: Architecture,
+    tokens: int,
+    *,
+    sequences: int = 1,
+    version: str | None = None,
+    kv_dtype: str | None = None,
+    block_size: int | None = None,
+) -> int:
+    """Bytes of `sequences` sequences of `tokens` tokens in whole blocks, one copy; `version` None: the newest release read.
+
+    UnknownArchitecture for layers and types whose layout was not read.
+    """
+    name = (kv_dtype or arch.dtype or "bfloat16").removeprefix("torch.").lower()
+    policy = 0 if name in TYPE_BYTES or name == "auto" else CACHE_NAMES.get(name)
+    if policy is None:
+        raise UnknownArchitecture("kv_dtype", f"LMDeploy has no cache of type {name}")
+    own = name if name in TYPE_BYTES else arch.dtype if arch.dtype in TYPE_BYTES else "bfloat16"
+    if not all(len(layer) == 1 and plain_part(layer[0]) for layer in arch.layers):
+        raise UnknownArchitecture("model_type", "how LMDeploy keeps these layers is not known")
+    settings = Settings(version or str(data()["read"][-1]), "pytorch", quant_policy=policy, model_dtype=own)
+    price = bytes_per_token_per_device(arch, settings)
+    if not isinstance(price, int):
+        raise UnknownArchitecture("kv_dtype" if policy else "model_type", price.reason)
+    return sequences * in_blocks(tokens, constant("block_tokens") if block_size is None else block_size) * price
+
+
+CACHE_NAMES = {
+    "int4": 4,
+    "int8": 8,
+    "fp8": 16,
+    "fp8_e4m3": 16,
+    "fp8_e4m3fn": 16,
+    "float8_e4m3fn": 16,
+    "fp8_e5m2": 17,
+    "float8_e5m2": 17,
+}
 
 
 def layer_bytes(part: Attention, settings: Settings, element: int) -> int | Outcome:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
+from math import ceil
 from typing import Any
 
 from kvlint.compiled import load
-from kvlint.models.architecture import Architecture, Attention, Latent, State
+from kvlint.models.architecture import Architecture, Attention, Latent, State, UnknownArchitecture
 from kvlint.records import dataclass
-from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, unknown
+from kvlint.sizing.spans import TYPE_BYTES, Outcome, Refusal, in_blocks, plain, unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,39 @@ def bytes_per_token_per_rank(arch: Architecture, settings: Settings) -> Fraction
                 return found
             total += found
     return total
+
+
+def cache_bytes(
+    arch: Architecture,
+    tokens: int,
+    *,
+    sequences: int = 1,
+    version: str | None = None,
+    kv_dtype: str | None = None,
+    block_size: int | None = None,
+) -> int:
+    """Bytes of `sequences` sequences of `tokens` tokens in whole blocks, one copy.  No release changes what was read.
+
+    UnknownArchitecture for layers whose layout was not read: states, and windows, which keep a pool of their own.
+    """
+    name = (kv_dtype or "auto").removeprefix("torch.").lower()
+    own = name in TYPE_BYTES
+    settings = Settings(
+        kv_cache_dtype="auto" if own else CACHE_NAMES.get(name, name),
+        model_dtype=name if own else arch.dtype or "bfloat16",
+    )
+    unread = next((part for layer in arch.layers for part in layer if not plain(part)), None)
+    if unread is not None:
+        raise UnknownArchitecture("model_type", "how TensorRT-LLM keeps these layers is not known")
+    price = bytes_per_token_per_rank(arch, settings)
+    if not isinstance(price, Fraction):
+        raise UnknownArchitecture("kv_dtype", price.reason)
+    return sequences * ceil(
+        in_blocks(tokens, constant("tokens_per_block") if block_size is None else block_size) * price
+    )
+
+
+CACHE_NAMES = {"fp8_e4m3": "fp8", "fp8_e4m3fn": "fp8", "float8_e4m3fn": "fp8"}
 
 
 def element_bytes(arch: Architecture, settings: Settings) -> Fraction | Outcome:
