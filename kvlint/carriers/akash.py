@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kvlint.carriers.arguments import told
-from kvlint.carriers.base import Finding, Item
+from kvlint.carriers.base import Finding, Item, count_of
 from kvlint.carriers.host import narrowed
-from kvlint.carriers.kubernetes.pods import count_of
 from kvlint.carriers.launch import Launch, launches
 from kvlint.carriers.scripts import Files
 from kvlint.command import Opening

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, Union
 
 from kvlint.diagnostics import Unchecked
+from kvlint.facts import Fact, Unknown, Value, Written
 from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass, field
 from kvlint.source import Source, Span
 from kvlint.subjects import Admission, Problem, Process
-from kvlint.tree import Map, Node, Scalar
+from kvlint.tree import List, Map, Node, Opaque, Scalar
 
 # What is unchecked names what a document points to and no file in view holds.
 Finding = Union[Process, Admission, Problem, Unchecked]
@@ -85,6 +86,25 @@ def is_kustomization(item: Item) -> bool:
 def is_number(node: Node | None) -> bool:
     """Whether a whole number is written: what a key that reads like a limit would have."""
     return isinstance(node, Scalar) and node.value.isdigit()
+
+
+def count_of(node: Node | None, missing: str, supply: str) -> Value[int] | None:
+    """A whole number as written; None where nothing stands there."""
+    if node is None or (isinstance(node, Scalar) and node.tag == "null"):
+        return None
+    if isinstance(node, Scalar) and node.value.isdigit():
+        return Fact(int(node.value), Written(node.text.span, node.text.via))
+    return Unknown(missing, f"{missing} is filled in elsewhere", supply)
+
+
+def hidden(node: Map, key: str) -> Opaque | None:
+    """What may stand under a key, or among its items, without being seen."""
+    found = node.get(key)
+    if isinstance(found, Opaque):
+        return found
+    unseen = node.open if found is None else found.open if isinstance(found, (Map, List)) else ()
+    items = found.items if isinstance(found, List) else ()
+    return next((each for each in (*unseen, *items) if isinstance(each, Opaque)), None)
 
 
 def nearest(path: str, candidates: list[Item]) -> list[Item]:

@@ -231,7 +231,7 @@ def _around(item: Item, cluster: Cluster) -> Around:
 def _in_pod(around: Around, item: Item, name: str, cluster: Cluster) -> Around:
     """The surroundings in the one workload that mounts a ConfigMap: its processes over all replicas, their variables."""
     from kvlint.carriers.kubernetes.carrier import pods_of
-    from kvlint.carriers.kubernetes.pods import arguments, environment
+    from kvlint.carriers.kubernetes.kubelet import arguments, environment
     from kvlint.carriers.proxies.served import together, worker_count
 
     pods = list(pods_of(item))

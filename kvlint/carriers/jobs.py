@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvlint.carriers.base import Finding, Item, directory
+from kvlint.carriers.base import Finding, Item, count_of, directory
 from kvlint.carriers.host import contained
-from kvlint.carriers.kubernetes.pods import count_of
 from kvlint.carriers.launch import Launch, of_script
 from kvlint.carriers.scripts import Files
 from kvlint.facts import Fact, Value, Written

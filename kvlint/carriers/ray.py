@@ -10,11 +10,13 @@ from typing import Any
 
 from kvlint.admission import system
 from kvlint.carriers.arguments import option
-from kvlint.carriers.base import Finding, Item, directory
+from kvlint.carriers.base import Finding, Item, count_of, directory
 from kvlint.carriers.embedded import documents
 from kvlint.carriers.kubernetes.carrier import pods_of
 from kvlint.carriers.kubernetes.cluster import Cluster, unit
-from kvlint.carriers.kubernetes.pods import count_of, environment, processes, products_of
+from kvlint.carriers.kubernetes.kubelet import environment
+from kvlint.carriers.kubernetes.pods import processes
+from kvlint.carriers.kubernetes.resources import products_of
 from kvlint.command import CommandLine, Opening
 from kvlint.facts import Default, Fact, Value
 from kvlint.project import Project

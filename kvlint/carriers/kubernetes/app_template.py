@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from types import MappingProxyType
 
 from kvlint.carriers import nodes
+from kvlint.carriers.base import count_of
 from kvlint.carriers.kubernetes.helm_values import Release, pod_of
-from kvlint.carriers.kubernetes.pods import Pod, count_of
+from kvlint.carriers.kubernetes.pods import Pod
 from kvlint.records import replace
 from kvlint.tree import Map
 

@@ -10,9 +10,10 @@ from importlib import import_module
 from types import MappingProxyType
 
 from kvlint.carriers import nodes
-from kvlint.carriers.base import KUSTOMIZATIONS, Finding, Item, is_kustomization, is_object, nearest_paths
-from kvlint.carriers.kubernetes.cluster import Cluster, group, namespace
-from kvlint.carriers.kubernetes.pods import Pod, count_of, devices_of, group_devices, labels_of, processes
+from kvlint.carriers.base import KUSTOMIZATIONS, Finding, Item, count_of, is_kustomization, is_object, nearest_paths
+from kvlint.carriers.kubernetes.cluster import Cluster, group, namespace, texts
+from kvlint.carriers.kubernetes.pods import Pod, processes
+from kvlint.carriers.kubernetes.resources import devices_of, group_devices
 from kvlint.facts import Default, Fact, Value, Written
 from kvlint.parsing import kind_of
 from kvlint.project import Project
@@ -208,7 +209,7 @@ def pods_of(item: Item) -> Iterator[Pod]:
             spec,
             name,
             place,
-            labels_of(labels),
+            texts(labels),
             replicas=_replicas(root),
             size=_group_size(root) if kind == "LeaderWorkerSet" else None,
             env=_group_variables(root) if kind == "LeaderWorkerSet" else _NO_TEXTS,
@@ -223,7 +224,7 @@ def pods_of(item: Item) -> Iterator[Pod]:
         workload = f"{name}/{inner}" if inner not in ("", "spec", "template", "predictor", "model") else name
         replicas = _nearest_replicas(root, owners)
         given = MappingProxyType({**walked, **_routed(around)})
-        yield Pod(item, spec, workload, place, labels_of(around), replicas=replicas, data=given)
+        yield Pod(item, spec, workload, place, texts(around), replicas=replicas, data=given)
 
 
 def _routed(labels: Map | None) -> dict[str, Fact[str]]:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kvlint.admission import system
-from kvlint.carriers.base import Finding, Item
+from kvlint.carriers.base import Finding, Item, count_of
 from kvlint.carriers.kubernetes.carrier import pods_of
 from kvlint.carriers.kubernetes.cluster import Cluster, group, namespace, unit
-from kvlint.carriers.kubernetes.pods import count_of, processes
+from kvlint.carriers.kubernetes.pods import processes
 from kvlint.facts import Default, Fact, Value, Written
 from kvlint.patterns import regex
 from kvlint.source import Span

@@ -9,10 +9,11 @@ from kvlint import engines
 from kvlint.admission import system
 from kvlint.carriers import nodes
 from kvlint.carriers.arguments import option, options_of, started, truth, whose
-from kvlint.carriers.base import Finding, Item, directory
+from kvlint.carriers.base import Finding, Item, count_of, directory
 from kvlint.carriers.embedded import Around, in_values
 from kvlint.carriers.kubernetes.cluster import Cluster
-from kvlint.carriers.kubernetes.pods import Pod, arguments, count_of, image_of, joined_image, of_container
+from kvlint.carriers.kubernetes.kubelet import arguments
+from kvlint.carriers.kubernetes.pods import Pod, image_of, joined_image, of_container
 from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass, replace

@@ -8,11 +8,12 @@ from types import MappingProxyType
 from kvlint.admission import system
 from kvlint.carriers import nodes
 from kvlint.carriers.arguments import whose
-from kvlint.carriers.base import Finding, Item
+from kvlint.carriers.base import Finding, Item, count_of
 from kvlint.carriers.kubernetes import patches
 from kvlint.carriers.kubernetes.carrier import pods_of
-from kvlint.carriers.kubernetes.cluster import Cluster, unit
-from kvlint.carriers.kubernetes.pods import Pod, arguments, count_of, labels_of, of_container, processes
+from kvlint.carriers.kubernetes.cluster import Cluster, texts, unit
+from kvlint.carriers.kubernetes.kubelet import arguments
+from kvlint.carriers.kubernetes.pods import Pod, of_container, processes
 from kvlint.facts import Default, Fact, Value
 from kvlint.records import replace
 from kvlint.source import HOLE, Text
@@ -72,7 +73,7 @@ def _component(item: Item, section: Map, cluster: Cluster) -> Iterator[Process]:
         section,
         workload,
         name.span if name is not None else root.span,
-        labels_of(root.map("metadata", "labels")),
+        texts(root.map("metadata", "labels")),
         hosts=(workload, f"{workload}-predictor"),
         replicas=_replicas(section),
         data=MappingProxyType({"kind": "InferenceService"}),

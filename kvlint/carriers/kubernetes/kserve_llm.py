@@ -12,11 +12,12 @@ from types import MappingProxyType
 from kvlint.admission import system
 from kvlint.carriers import nodes
 from kvlint.carriers.arguments import options_of
-from kvlint.carriers.base import Finding, Item
+from kvlint.carriers.base import Finding, Item, count_of
 from kvlint.carriers.kubernetes import patches
 from kvlint.carriers.kubernetes.carrier import pods_of
-from kvlint.carriers.kubernetes.cluster import Cluster
-from kvlint.carriers.kubernetes.pods import Pod, count_of, environment, labels_of, of_container, processes
+from kvlint.carriers.kubernetes.cluster import Cluster, texts
+from kvlint.carriers.kubernetes.kubelet import environment
+from kvlint.carriers.kubernetes.pods import Pod, of_container, processes
 from kvlint.facts import Default, Fact, Value, quantity
 from kvlint.formats.shell import split
 from kvlint.records import replace
@@ -101,7 +102,7 @@ def _role(item: Item, spec: Map, section: Map, role: str, cluster: Cluster) -> I
         template,
         f"{workload}/prefill" if role == "prefill" else workload,
         place,
-        labels_of(root.map("metadata", "labels")),
+        texts(root.map("metadata", "labels")),
         hosts=(f"{workload}-kserve-workload-svc",),
         replicas=_replicas(section),
         size=size,

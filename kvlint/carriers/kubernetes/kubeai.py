@@ -8,9 +8,9 @@ from typing import Any
 
 from kvlint.admission import system
 from kvlint.carriers import nodes
-from kvlint.carriers.base import Finding, Item
-from kvlint.carriers.kubernetes.cluster import Cluster, unit
-from kvlint.carriers.kubernetes.pods import Pod, count_of, labels_of, of_container
+from kvlint.carriers.base import Finding, Item, count_of
+from kvlint.carriers.kubernetes.cluster import Cluster, texts, unit
+from kvlint.carriers.kubernetes.pods import Pod, of_container
 from kvlint.facts import Default, Fact, Value, Written
 from kvlint.source import Text
 from kvlint.subjects import Admission, Product
@@ -25,7 +25,7 @@ def objects(item: Item, cluster: Cluster) -> Iterator[Finding]:
     assert isinstance(root, Map)
     spec, name = root.map("spec"), root.scalar("metadata", "name")
     if spec is not None and name is not None:
-        yield from of_model(item, spec, name, labels_of(root.map("metadata", "labels")), cluster)
+        yield from of_model(item, spec, name, texts(root.map("metadata", "labels")), cluster)
 
 
 def catalogue(item: Item, models: Map, cluster: Cluster) -> Iterator[Finding]:

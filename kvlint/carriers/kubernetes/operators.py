@@ -9,10 +9,10 @@ from typing import Any
 from kvlint.admission import system
 from kvlint.carriers import nodes
 from kvlint.carriers.arguments import option, options_of, started, truth
-from kvlint.carriers.base import Finding, Item
+from kvlint.carriers.base import Finding, Item, count_of
 from kvlint.carriers.kubernetes.carrier import pods_of
-from kvlint.carriers.kubernetes.cluster import Cluster, group
-from kvlint.carriers.kubernetes.pods import Pod, count_of, joined_image, labels_of, of_container, processes
+from kvlint.carriers.kubernetes.cluster import Cluster, group, texts
+from kvlint.carriers.kubernetes.pods import Pod, joined_image, of_container, processes
 from kvlint.facts import Fact, Value, Written
 from kvlint.source import Span, Text
 from kvlint.subjects import Product
@@ -46,7 +46,7 @@ def _pod(item: Item, root: Map, spec: Map, **about: Any) -> Pod:
         spec,
         name,
         place,
-        labels_of(root.map("metadata", "labels")),
+        texts(root.map("metadata", "labels")),
         hosts=(name,),
         data=MappingProxyType(data),
         **about,
@@ -169,7 +169,7 @@ def _llmkube_gpus(spec: Map, model: Map | None) -> Scalar | None:
 
 def _memory(model: Map | None) -> dict[str, Value[int]]:
     """What the model resource says of the device and of the budget."""
-    from kvlint.carriers.kubernetes.pods import quantity_of
+    from kvlint.carriers.kubernetes.resources import quantity_of
 
     found: dict[str, Value[int]] = {}
     for key, path in (("device_memory", ("hardware", "gpu", "memory")), ("budget", ("hardware", "memoryBudget"))):

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kvlint.admission import system
-from kvlint.carriers.base import Finding
+from kvlint.carriers.base import Finding, count_of
 from kvlint.carriers.embedded import Around
 from kvlint.carriers.kubernetes.cluster import Cluster, texts, unit
-from kvlint.carriers.kubernetes.pods import count_of
 from kvlint.facts import Default, Fact
 from kvlint.subjects import Admission, Process
 from kvlint.tree import List, Map

@@ -1,4 +1,4 @@
-"""Containers of a pod: their words after the kubelet, their environment, devices and names."""
+"""Containers of a pod: what each of them starts, and the place where it runs."""
 
 from __future__ import annotations
 
@@ -6,51 +6,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kvlint.carriers.arguments import declared, started, told
-from kvlint.carriers.base import Item
+from kvlint.carriers.base import Item, hidden
 from kvlint.carriers.host import narrowed
-from kvlint.carriers.kubernetes.cluster import Cluster, texts, unit
+from kvlint.carriers.kubernetes.cluster import Cluster, unit
+from kvlint.carriers.kubernetes.kubelet import arguments, environment, unrendered
+from kvlint.carriers.kubernetes.resources import (
+    gpus_of,
+    group_gpus,
+    mig_of,
+    products_of,
+    quantity_of,
+    shared_memory_of,
+    slice_of,
+)
 from kvlint.carriers.launch import SCRIPT_ENDINGS, Launch, Scripts, launches
 from kvlint.command import CommandLine, Opening
-from kvlint.facts import Assumed, Fact, Unknown, Value, Written, quantity
-from kvlint.formats.shell import invocation, kubelet_expand
+from kvlint.facts import Fact, Value, Written
+from kvlint.formats.shell import invocation
 from kvlint.parsing import kind_of
-from kvlint.patterns import regex
 from kvlint.records import dataclass, field, replace
-from kvlint.source import HOLE, Span, Text
+from kvlint.source import Span, Text
 from kvlint.subjects import Process, Product, Site
 from kvlint.tree import List, Map, Node, Opaque, Scalar
-from kvlint.units import parse_quantity
-
-GPU_RESOURCES = (
-    "nvidia.com/gpu",
-    "amd.com/gpu",
-    "gpu.intel.com/xe",
-    "gpu.intel.com/i915",
-    "google.com/tpu",
-    "habana.ai/gaudi",
-)
-# Node labels that name a device, in order of authority.
-PRODUCT_LABELS = (
-    "nvidia.com/gpu.product",
-    "cloud.google.com/gke-accelerator",
-    "cloud.google.com/gke-tpu-accelerator",
-    "karpenter.k8s.aws/instance-gpu-name",
-    "karpenter.k8s.aws/instance-accelerator-name",
-    "amd.com/gpu.device-id",
-    "node.kubernetes.io/instance-type",
-    "beta.kubernetes.io/instance-type",
-)
-MEMORY_LABELS = ("nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory", "amd.com/gpu.vram")
-# `${X}` where no shell runs: envsubst or a GitOps controller fills it in before the file is applied.
-# What a pod's `fieldRef` gives without a blank in it (its annotations are free text).
-_FIELDS = (
-    *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),
-    *("status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs"),
-)
-_UNRENDERED = regex(
-    r"(?<!\$)\$(?:\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?[-=?+][^{}]*)?\}|\((?P<variable>[A-Za-z_][A-Za-z0-9_.-]*)\))"
-)
-_REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,43 +53,6 @@ class Pod:
     engine: str | None = None
     env: Mapping[str, Text] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
-
-
-@quantity(
-    "group_gpus",
-    unit="count",
-    formula="gpus of a pod x pods of a group",
-    source="kubernetes-sigs/lws@060ab4da:api/leaderworkerset/v1/leaderworkerset_types.go#L67-75",
-)
-def group_gpus(gpus: int, size: int) -> int:
-    """Devices that one replica has over all its pods."""
-    return gpus * size
-
-
-@quantity(
-    "group_devices",
-    unit="devices",
-    formula="devices of the leader + (pods - 1) x devices of a worker",
-    source="kubernetes-sigs/lws@060ab4da:api/leaderworkerset/v1/leaderworkerset_types.go#L67-75",
-)
-def group_devices(leader: int, worker: int, size: int) -> int:
-    """All that one group of pods may have between its containers."""
-    return leader + worker * (size - 1)
-
-
-@quantity("pod_devices", unit="devices", formula="devices of all containers", source="arithmetic")
-def pod_devices(**asked: int) -> int:
-    return sum(asked.values())
-
-
-def devices_of(spec: Map) -> Value[int] | None:
-    """Devices that the containers of a pod ask for together; None where none asks."""
-    asked: dict[str, Value[int]] = {}
-    for container in (spec.list("containers") or List((), spec.span)).maps():
-        found = gpus_of(container.map("resources", "limits"), container.map("resources", "requests"))
-        if found is not None:
-            asked[f"container_{len(asked)}"] = found
-    return pod_devices(**asked) if asked else None
 
 
 def processes(pod: Pod, cluster: Cluster) -> Iterator[Process]:
@@ -253,114 +193,6 @@ def joined_image(repository: Text | None, tag: Text | None, node: Node) -> Text 
     return Text.join((repository, colon, tag))
 
 
-def unrendered(text: Text) -> Text:
-    """The text with `${X}` as holes: outside a shell nobody expands it, so a template is meant.
-
-    A `$(X)` that the container's own variables leave is set by a controller, a webhook or an `envFrom` out of view.
-    """
-    if "${" not in text.value and "$(" not in text.value:
-        return text
-    parts, at = [], 0
-    for match in _UNRENDERED.finditer(text.value):
-        name = match["name"] or match["variable"]
-        span = text.slice(*match.span()).span
-        hole = Text.unknown(span, f"{match[0]} is filled in before this file is applied", f"the value of {name}")
-        parts += [text.slice(at, match.start()), hole]
-        at = match.end()
-    return Text.join((*parts, text.slice(at))) if parts else text
-
-
-def arguments(node: object, env: Mapping[str, Text]) -> tuple[list[Text], list[Opening]]:
-    """The items of `command` or `args` after the kubelet's `$(VAR)`; unseen items are openings."""
-    words: list[Text] = []
-    openings: list[Opening] = []
-    if isinstance(node, Opaque):
-        return [], [Opening(0, node.span, node.reason, node.supply)]
-    if isinstance(node, Scalar) and node.tag != "null":
-        return [kubelet_expand(node.text, env)], []
-    if not isinstance(node, List):
-        return [], []
-    for item in node:
-        if isinstance(item, Scalar):
-            words.append(kubelet_expand(item.text, env) if item.text.value else item.text)
-        else:
-            reason = item.reason if isinstance(item, Opaque) else "an argument that is no text"
-            openings.append(Opening(len(words), item.span, reason))
-    openings += [Opening(len(words), each.span, each.reason, each.supply) for each in node.open]
-    return words, openings
-
-
-def environment(
-    container: Map, near: Item, cluster: Cluster, given: Mapping[str, Text] | None = None
-) -> tuple[dict[str, Text], list[Opening]]:
-    """A container's environment: `envFrom` first, then `env` in order, values after the kubelet's `$(VAR)` of earlier ones."""
-    env: dict[str, Text] = dict(given or {})
-    open_: list[Opening] = []
-    for each in (container.list("envFrom") or List((), container.span)).maps():
-        name = each.string("configMapRef", "name")
-        data = cluster.config_map(name, near)
-        if data is None:
-            open_.append(Opening(0, each.span, "an environment that is not in these files"))
-            continue
-        prefix = each.string("prefix") or ""
-        for entry in data:
-            if isinstance(entry.value, Scalar):
-                env[prefix + entry.key.value] = unrendered(entry.value.text.seen_from(each.span))
-    node = container.get("env")
-    if isinstance(node, List):
-        for variable in node.maps():
-            _set(env, variable, near, cluster)
-        open_ += [Opening(0, each.span, each.reason, each.supply) for each in node.open]
-    elif isinstance(node, Map):
-        _set_all(env, node, near, cluster)
-    elif (unseen := hidden(container, "env")) is not None:
-        open_.append(Opening(0, unseen.span, unseen.reason, unseen.supply))
-    return env, open_
-
-
-def _set(env: dict[str, Text], variable: Map, near: Item, cluster: Cluster) -> None:
-    name = variable.string("name")
-    if name is None:
-        return
-    value = variable.text("value")
-    env[name] = (
-        unrendered(kubelet_expand(value, env)) if value is not None else _value_from(variable, name, near, cluster)
-    )
-
-
-def _set_all(env: dict[str, Text], node: Map, near: Item, cluster: Cluster) -> None:
-    """Charts and operators that write `env` as a mapping."""
-    for entry in node:
-        name, value = entry.key.value, entry.value
-        if isinstance(value, Scalar):
-            env[name] = unrendered(kubelet_expand(value.text, env)) if value.text.value else value.text
-        elif isinstance(value, Map):
-            text = value.text("value")
-            env[name] = text if text is not None else _value_from(value, name, near, cluster)
-        else:
-            env[name] = Text.unknown(value.span, "set from elsewhere", f"the value of {name}")
-
-
-def _value_from(variable: Map, name: str, near: Item, cluster: Cluster) -> Text:
-    reference = variable.map("valueFrom", "configMapKeyRef") or variable.map("configMapKeyRef")
-    if reference is not None:
-        key = reference.string("key")
-        data = cluster.config_map(reference.string("name"), near)
-        value = data.text(key) if data is not None and key else None
-        if value is not None:
-            return unrendered(value.seen_from(variable.span))
-    if "value" in variable and variable.get("valueFrom") is None and isinstance(variable.get("value"), Scalar):
-        return Text("", (), (), variable.span)
-    field_ = variable.string("valueFrom", "fieldRef", "fieldPath") or ""
-    return Text.unknown(
-        variable.span,
-        f"{name} is set from a place that is not in these files",
-        f"the value of {name}",
-        # names and addresses of the pod, never several words
-        whole=field_ in _FIELDS or field_.startswith("metadata.labels"),
-    )
-
-
 def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
     limits = container.map("resources", "limits")
     requests = container.map("resources", "requests")
@@ -375,7 +207,7 @@ def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
         "called": {
             name: found for each, name in zip(services, hosts, strict=True) if (found := _listed(each)) is not None
         },
-        "mig": _mig(limits, requests),
+        "mig": mig_of(limits, requests),
         "spread": bool(services) and not _kept_together(services, pod, cluster),
         "mounted": lambda path: mounted(pod, path, cluster),
         **pod.data,
@@ -404,9 +236,9 @@ def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
         ports=ports,
         replicas=pod.replicas,
         gpus=gpus,
-        product=(*_slice(data["mig"]), *products_of(pod.spec), *pod.products),
+        product=(*slice_of(data["mig"]), *products_of(pod.spec), *pod.products),
         memory_limit=quantity_of(limits.get("memory") if limits else None),
-        shared_memory=_shared_memory(pod.spec, container),
+        shared_memory=shared_memory_of(pod.spec, container),
         host_ipc=pod.spec.string("hostIPC") == "true",
         resident_with=together if _stays(pod, container) else None,
         data=data,
@@ -470,91 +302,3 @@ def _listed(service: Map) -> tuple[Fact[int], ...] | None:
     if len(texts_) != len(ports.items) or not all(text is not None and text.value.isdigit() for text in texts_):
         return None
     return tuple(Fact(int(text.value), Written(text.span, text.via)) for text in texts_ if text is not None)
-
-
-def count_of(node: Node | None, missing: str, supply: str) -> Value[int] | None:
-    """A whole number as written; None where nothing stands there."""
-    if node is None or (isinstance(node, Scalar) and node.tag == "null"):
-        return None
-    if isinstance(node, Scalar) and node.value.isdigit():
-        return Fact(int(node.value), Written(node.text.span, node.text.via))
-    return Unknown(missing, f"{missing} is filled in elsewhere", supply)
-
-
-def gpus_of(limits: Map | None, requests: Map | None) -> Value[int] | None:
-    for section in (limits, requests):
-        for entry in section or ():
-            if entry.key.value.strip() in GPU_RESOURCES:
-                return quantity_of(entry.value)
-    return None
-
-
-def _mig(limits: Map | None, requests: Map | None) -> Text | None:
-    for section in (limits, requests):
-        for entry in section or ():
-            if entry.key.value.startswith("nvidia.com/mig-"):
-                return entry.key.text
-    return None
-
-
-def _slice(mig: Text | None) -> Iterator[Product]:
-    """A slice of a device that is asked for has the slice's memory, whatever device the node has."""
-    if mig is not None and mig.known:
-        yield Product(mig.value, mig)
-
-
-def quantity_of(node: object) -> Value[int] | None:
-    if node is None or (isinstance(node, Scalar) and node.tag == "null"):
-        return None
-    if isinstance(node, Scalar) and node.text.known:
-        number = parse_quantity(node.value)
-        if number is not None:
-            return Fact(number, Written(node.text.span, node.text.via))
-    return Unknown("resources", "a quantity that is filled in elsewhere", "a literal quantity")
-
-
-def products_of(spec: Map) -> Iterator[Product]:
-    """What names a device: node selectors, and required node affinity with one value."""
-    labels: dict[str, Text] = {}
-    for entry in spec.map("nodeSelector") or ():
-        if isinstance(entry.value, Scalar):
-            labels[entry.key.value] = entry.value.text
-    terms = spec.list(*_REQUIRED) or spec.list("nodeSelectorTerms")
-    if terms is not None and len(terms.items) == 1 and isinstance(terms.items[0], Map):
-        for expression in (terms.items[0].list("matchExpressions") or List((), spec.span)).maps():
-            values = expression.list("values")
-            if expression.string("operator") == "In" and values and len(values.items) == 1:
-                value, key = values.items[0], expression.string("key")
-                if isinstance(value, Scalar) and key:
-                    labels.setdefault(key, value.text)
-    for key in (*PRODUCT_LABELS, *MEMORY_LABELS):
-        if key in labels and HOLE not in labels[key].value:
-            yield Product(key, labels[key])
-
-
-def _shared_memory(spec: Map, container: Map) -> Value[int] | None:
-    """Bytes of a memory-backed `/dev/shm`; None where nothing is mounted there."""
-    for mount in (container.list("volumeMounts") or List((), container.span)).maps():
-        if mount.string("mountPath") not in ("/dev/shm", "/dev/shm/"):
-            continue
-        for volume in (spec.list("volumes") or List((), spec.span)).maps():
-            if volume.string("name") == mount.string("name"):
-                size = quantity_of(volume.get("emptyDir", "sizeLimit"))
-                return size or Fact(0, Assumed("a mounted /dev/shm without sizeLimit takes half of the node's memory"))
-        return Unknown("shared_memory", "the volume at /dev/shm is not in these files", "the volume's definition")
-    unseen = hidden(container, "volumeMounts")
-    return Unknown("shared_memory", unseen.reason, unseen.supply or "the volumeMounts") if unseen is not None else None
-
-
-def hidden(node: Map, key: str) -> Opaque | None:
-    """What may stand under a key, or among its items, without being seen."""
-    found = node.get(key)
-    if isinstance(found, Opaque):
-        return found
-    unseen = node.open if found is None else found.open if isinstance(found, (Map, List)) else ()
-    items = found.items if isinstance(found, List) else ()
-    return next((each for each in (*unseen, *items) if isinstance(each, Opaque)), None)
-
-
-def labels_of(node: Map | None) -> dict[str, str]:
-    return texts(node)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvlint.carriers.base import Finding, Item, directory
+from kvlint.carriers.base import Finding, Item, count_of, directory
 from kvlint.carriers.embedded import Around
-from kvlint.carriers.kubernetes.pods import count_of
 from kvlint.carriers.proxies import served
 from kvlint.carriers.proxies.upstreams import GENERAL, endpoint
 from kvlint.facts import Fact

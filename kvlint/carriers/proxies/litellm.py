@@ -11,10 +11,9 @@ from typing import Any
 
 from kvlint.admission import system
 from kvlint.carriers.arguments import truth
-from kvlint.carriers.base import Finding, Item, is_number
+from kvlint.carriers.base import Finding, Item, count_of, is_number
 from kvlint.carriers.embedded import Around
 from kvlint.carriers.kubernetes.cluster import Cluster, unit
-from kvlint.carriers.kubernetes.pods import count_of
 from kvlint.carriers.proxies import served
 from kvlint.carriers.proxies.upstreams import endpoint
 from kvlint.facts import Default, Fact, Unknown, Value, Written, quantity
