@@ -6,8 +6,9 @@ project by name for what they refer to, and yields processes, admission limits a
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol, Union
 
 from kvlint.diagnostics import Unchecked
@@ -67,11 +68,14 @@ class Names:
         return identity if count == 1 else f"{identity}~{count}"
 
 
-Resolve = Callable[[str], Union[Source, None]]
-
-
 def directory(path: str) -> str:
     return path.rpartition("/")[0]
+
+
+def resolve(at: str, name: str) -> str:
+    """A path named in a file of the directory `at`, from the root; what leads out of the tree names nothing."""
+    path = posixpath.normpath(posixpath.join(at, name)) if "://" not in name else ""
+    return "" if path in (".", "..") or path.startswith(("../", "/")) else path
 
 
 def is_object(item: Item) -> bool:

@@ -83,7 +83,7 @@ class Cluster:
             return found[0].node.map("data")
         if found:
             return None
-        from kvlint.carriers.kubernetes.kustomize import generated_config_map
+        from kvlint.carriers.kubernetes.generators import generated_config_map
 
         return generated_config_map(name, directory(near.path), self.project)
 

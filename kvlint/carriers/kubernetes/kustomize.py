@@ -6,19 +6,18 @@ A file that some kustomization of the tree reaches is judged as the outermost on
 
 from __future__ import annotations
 
-import posixpath
-import re
 from collections.abc import Iterator
 
-from kvlint.carriers.base import KUSTOMIZATIONS, Item, directory, is_object
+from kvlint.carriers.base import KUSTOMIZATIONS, Item, directory, is_object, resolve
 from kvlint.carriers.kubernetes import patches
-from kvlint.carriers.kubernetes.cluster import Cluster, namespace, texts
+from kvlint.carriers.kubernetes.cluster import Cluster
+from kvlint.carriers.kubernetes.generators import generated
+from kvlint.carriers.kubernetes.transforms import Transform, applied, deletes, hits, transforms
 from kvlint.project import Project
 from kvlint.records import dataclass, field, replace
-from kvlint.source import Span, Text
-from kvlint.tree import Entry, List, Map, Node, Opaque, Scalar
+from kvlint.source import Span
+from kvlint.tree import Map, Opaque, Scalar
 
-NOT_FOLLOWED = ("transformers", "replacements", "vars", "patchesTransformers")
 PATCHES = ("patches", "patchesStrategicMerge", "patchesJson6902")
 MAX_DEPTH = 12
 MAX_FILES = 400
@@ -171,288 +170,26 @@ class _Tree:
         """What the kustomization in `at` does to everything collected so far, in kustomize's order."""
         if node is None:
             return
-        for name, data in _generated(node, at, self.project, made):
+        for name, data in generated(node, at, self.project, made.generated, made.items):
             made.generated[name] = data
             made.changes = True
-        transforms = [*_patches(node, at, self.project), *_settings(node)]
-        self._delete(made, [each for each in transforms if _deletes(each)])
-        transforms = [each for each in transforms if not _deletes(each)]
-        for item, transform in ((number, each) for number in range(len(made.items)) for each in transforms):
+        changes = transforms(node, at, self.project)
+        self._delete(made, [each for each in changes if deletes(each)])
+        changes = [each for each in changes if not deletes(each)]
+        for item, transform in ((number, each) for number in range(len(made.items)) for each in changes):
             before = made.items[item]
-            made.items[item] = _applied(before, transform)
+            made.items[item] = applied(before, transform)
             if made.items[item] is not before and transform.path:
                 self.applied.add(transform.path)
                 made.patched[before.path] = made.patched.get(before.path, frozenset()) | {transform.path}
                 made.paths.add(transform.path)
-        made.changes = made.changes or bool(transforms)
+        made.changes = made.changes or bool(changes)
 
-    def _delete(self, made: _Rendered, transforms: list[_Transform]) -> None:
+    def _delete(self, made: _Rendered, deletions: list[Transform]) -> None:
         """Take out the objects of which a patch says `$patch: delete`."""
-        for transform in transforms:
-            kept = [each for each in made.items if not _hits(each, transform)]
+        for transform in deletions:
+            kept = [each for each in made.items if not hits(each, transform)]
             if len(kept) < len(made.items):
                 made.items, made.changes = kept, True
                 self.applied |= {transform.path} - {""}
                 made.paths |= {transform.path} - {""}
-
-
-def resolve(at: str, name: str) -> str:
-    """A path named in the kustomization of `at`, from the root; what leads out of the tree names nothing."""
-    path = posixpath.normpath(posixpath.join(at, name)) if "://" not in name else ""
-    return "" if path in (".", "..") or path.startswith(("../", "/")) else path
-
-
-@dataclass(frozen=True, slots=True)
-class _Transform:
-    """One change, to the objects that its target names; `node` is the patch, a list for JSON 6902, `path` the file of it."""
-
-    kind: str
-    node: Node
-    target: Map | None = None
-    path: str = ""
-
-
-def _deletes(transform: _Transform) -> bool:
-    return transform.kind == "merge" and isinstance(transform.node, Map) and transform.node.string("$patch") == "delete"
-
-
-def _patches(node: Map, at: str, project: Project) -> Iterator[_Transform]:
-    for item in node.list("patchesStrategicMerge") or ():
-        if isinstance(item, Scalar):
-            yield from (_Transform("merge", each, None, path) for path, each in _patch_nodes(item.text, at, project))
-    for key in ("patches", "patchesJson6902"):
-        for each in (node.list(key) or List((), node.span)).maps():
-            yield from _one_patch(each, at, project)
-        for item in node.list(key) or ():
-            if isinstance(item, Scalar):
-                yield from (
-                    _Transform("merge", each, None, path) for path, each in _patch_nodes(item.text, at, project)
-                )
-
-
-def _one_patch(each: Map, at: str, project: Project) -> Iterator[_Transform]:
-    text = each.text("patch") or each.text("path")
-    for path, patch in _patch_nodes(text, at, project) if text is not None else ():
-        kind = "operations" if isinstance(patch, List) else "merge"
-        yield _Transform(kind, patch, each.map("target"), path)
-
-
-def _patch_nodes(text: Text, at: str, project: Project) -> list[tuple[str, Node]]:
-    """A patch written in place, or the documents of the file that is named, each with the file's path."""
-    from kvlint.carriers.embedded import documents
-
-    if "\n" in text.value or text.value.lstrip().startswith(("[", "{")):
-        return [("", node) for node in documents(text)]
-    path = resolve(at, text.value)
-    if path not in project.all_paths:
-        return []
-    return [(path, item.node) for item in project.items(path) if item.node is not None]
-
-
-def _settings(node: Map) -> Iterator[_Transform]:
-    for key in ("images", "replicas"):
-        for each in (node.list(key) or List((), node.span)).maps():
-            yield _Transform(key, each)
-    for key in ("namespace", "namePrefix", "nameSuffix"):
-        value = node.scalar(key)
-        if value is not None and value.tag != "null":
-            yield _Transform(key, value)
-    for key in NOT_FOLLOWED:
-        entry = node.entry(key)
-        if entry is not None:
-            yield _Transform("unseen", Opaque(entry.key.span, f"{key} of a kustomization may change it"))
-
-
-def _applied(item: Item, transform: _Transform) -> Item:
-    root = item.node
-    if not isinstance(root, Map):
-        return item
-    if transform.kind == "merge":
-        return replace(item, node=patches.merge(root, transform.node)) if _hits(item, transform) else item
-    if transform.kind == "operations":
-        return replace(item, node=_operated(root, transform)) if _hits(item, transform) else item
-    if transform.kind == "images" and isinstance(transform.node, Map):
-        return replace(item, node=_with_image(root, transform.node, 0))
-    if transform.kind == "replicas" and isinstance(transform.node, Map):
-        count = transform.node.get("count")
-        named = transform.node.string("name") == root.string("metadata", "name") and "replicas" in (
-            root.map("spec") or {}
-        )
-        return replace(item, node=patches.with_value(root, ("spec", "replicas"), count)) if named and count else item
-    if transform.kind == "namespace":
-        return replace(item, node=patches.with_value(root, ("metadata", "namespace"), transform.node))
-    if transform.kind in ("namePrefix", "nameSuffix"):
-        return replace(item, node=_renamed(root, transform))
-    assert isinstance(transform.node, Opaque)
-    return replace(item, node=patches.opened(root, transform.node, ("args", "command", "env", "limits")))
-
-
-def _operated(root: Map, transform: _Transform) -> Node:
-    assert isinstance(transform.node, List)
-    try:
-        return patches.operate(root, transform.node)
-    except patches.Unpatchable as error:
-        why = Opaque(transform.node.span, f"a patch that is not followed: {error}")
-        return patches.opened(root, why, ("args", "command", "env", "limits"))
-
-
-def _renamed(root: Map, transform: _Transform) -> Map:
-    """Services are renamed, so that the names by which others call them are right; other objects keep theirs."""
-    name = root.scalar("metadata", "name")
-    if name is None or root.string("kind") != "Service" or not isinstance(transform.node, Scalar):
-        return root
-    parts = (transform.node.text, name.text) if transform.kind == "namePrefix" else (name.text, transform.node.text)
-    return patches.with_value(root, ("metadata", "name"), Scalar(Text.join(parts), name.span))
-
-
-def _hits(item: Item, transform: _Transform) -> bool:
-    """Whether an object is the target: by the target's selectors, else by the patch's own kind and name."""
-    root = item.node
-    assert isinstance(root, Map)
-    if transform.target is None:
-        patch = transform.node
-        if not isinstance(patch, Map):
-            return False
-        spaces = (patch.string("metadata", "namespace"), namespace(item))
-        return (
-            patch.string("kind") == root.string("kind")
-            and patch.string("metadata", "name") == root.string("metadata", "name")
-            and (spaces[0] is None or spaces[0] == spaces[1])
-        )
-    target = transform.target
-    version = (root.string("apiVersion") or "").rpartition("/")
-    found = {
-        "kind": root.string("kind"),
-        "name": root.string("metadata", "name"),
-        "namespace": namespace(item),
-        "group": version[0],
-        "version": version[2],
-    }
-    for key, value in found.items():
-        wanted = target.string(key)
-        if wanted and not _matches(wanted, value or ""):
-            return False
-    selector = target.string("labelSelector")
-    return selector is None or _selected(selector, texts(root.map("metadata", "labels")))
-
-
-def _matches(pattern: str, value: str) -> bool:
-    """Kustomize anchors the regular expressions of targets."""
-    if len(pattern) > 200:
-        return False
-    try:
-        return re.fullmatch(pattern, value) is not None
-    except re.error:
-        return pattern == value
-
-
-def _selected(selector: str, labels: dict[str, str]) -> bool:
-    for part in selector.split(","):
-        key, equals, value = part.replace("==", "=").partition("=")
-        if key.endswith("!"):
-            if labels.get(key[:-1].strip()) == value.strip():
-                return False
-        elif not equals or labels.get(key.strip()) != value.strip():
-            return False
-    return True
-
-
-def _with_image(node: Map, change: Map, depth: int) -> Map:
-    """Every container's image of that name with the new name, tag or digest."""
-    entries = []
-    for entry in node:
-        value = entry.value
-        if depth < patches.MAX_DEPTH and isinstance(value, Map):
-            value = _with_image(value, change, depth + 1)
-        elif depth < patches.MAX_DEPTH and isinstance(value, List):
-            items = tuple(_with_image(each, change, depth + 1) if isinstance(each, Map) else each for each in value)
-            value = List(items, value.span, value.open)
-        elif entry.key.value == "image" and isinstance(value, Scalar):
-            value = _new_image(value, change)
-        entries.append(Entry(entry.key, value))
-    return Map(tuple(entries), node.span, node.open)
-
-
-def _new_image(image: Scalar, change: Map) -> Scalar:
-    from kvlint.engines import tag
-
-    name = image.value.partition("@")[0]
-    written = tag(image.value)
-    bare = name.removesuffix(f":{written}") if written is not None else name
-    if change.string("name") != bare:
-        return image
-    start = change.text("newName") or image.text.slice(0, len(bare))
-    new = change.text("digest") or change.text("newTag")
-    if new is None:
-        return Scalar(Text.join((start, image.text.slice(len(bare)))), image.span)
-    separator = "@" if change.text("digest") is not None else ":"
-    return Scalar(Text.join((start, Text.at(separator, new.span), new)), image.span)
-
-
-def generated_config_map(name: str, base: str, project: Project) -> Map | None:
-    """The ConfigMap that a `configMapGenerator` of the kustomization in `base` makes under `name`."""
-    for file in KUSTOMIZATIONS:
-        path = f"{base}/{file}" if base else file
-        if path not in project.all_paths:
-            continue
-        for item in project.items(path):
-            if isinstance(item.node, Map):
-                found = dict(_generated(item.node, base, project, _Rendered()))
-                if name in found:
-                    return found[name]
-    return None
-
-
-def _generated(node: Map, at: str, project: Project, made: _Rendered) -> Iterator[tuple[str, Map]]:
-    for generator in (node.list("configMapGenerator") or List((), node.span)).maps():
-        name = generator.string("name")
-        if not name:
-            continue
-        entries = list(_entries(generator, at, project))
-        data = Map(tuple(entries), generator.span)
-        before = made.generated.get(name) or _written(name, made)
-        if generator.string("behavior") == "merge" and before is not None:
-            kept = {entry.key.value: entry for entry in (*before, *data)}
-            data = Map(tuple(kept.values()), generator.span)
-        yield name, data
-
-
-def _written(name: str, made: _Rendered) -> Map | None:
-    """The data of a ConfigMap that stands among the objects."""
-    for item in made.items:
-        node = item.node if isinstance(item.node, Map) else Map((), item.span)
-        if (node.string("kind"), node.string("metadata", "name")) == ("ConfigMap", name):
-            return node.map("data")
-    return None
-
-
-def _entries(generator: Map, base: str, project: Project) -> Iterator[Entry]:
-    from kvlint.carriers.compose import env_file
-
-    named = generator.list("envs") or generator.list("env")
-    paths = [item.value for item in named or () if isinstance(item, Scalar)]
-    single = generator.string("env")
-    for path in (*paths, *((single,) if single else ())):
-        for key, value in (env_file(resolve(base, path), project) or {}).items():
-            yield _entry(Text.at(key, value.span), value)
-    for item in generator.list("files") or ():
-        if isinstance(item, Scalar):
-            yield from _file_entry(item.text, base, project)
-    for item in generator.list("literals") or ():
-        if isinstance(item, Scalar) and "=" in item.value:
-            cut = item.value.index("=")
-            yield _entry(item.text.slice(0, cut), item.text.slice(cut + 1))
-
-
-def _file_entry(named: Text, base: str, project: Project) -> Iterator[Entry]:
-    """`files: [key=path]` or `files: [path]`: the whole file under its key."""
-    key, equals, path = named.value.rpartition("=")
-    found = resolve(base, path)
-    source = project.text(found) if found in project.all_paths else None
-    if source is not None:
-        name = key if equals else path.rpartition("/")[2]
-        yield _entry(Text.at(name, named.span), Text.of(source, 0, len(source.text)))
-
-
-def _entry(name: Text, value: Text) -> Entry:
-    return Entry(Scalar(name, name.span), Scalar(value, value.span))
