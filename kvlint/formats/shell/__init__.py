@@ -85,9 +85,10 @@ def commands(
     """
     from kvlint.formats.shell.expand import Ledger
     from kvlint.formats.shell.filled import filled
+    from kvlint.formats.shell.record import Context, Record
     from kvlint.formats.shell.script import Script
     from kvlint.formats.shell.state import State
-    from kvlint.formats.shell.walk import Context, Record, Walker
+    from kvlint.formats.shell.walk import Walker
 
     text = filled(text)
     if isinstance(positional, str):

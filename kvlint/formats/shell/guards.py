@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from kvlint.formats.shell.expand import Assumption
+from kvlint.formats.shell.state import Changes, State, Unset
+from kvlint.formats.shell.text import place
 from kvlint.formats.shell.tree import Block, Calculation, Literal, Node, Parameter, Pipeline, Simple, Word
+from kvlint.source import HOLE, Text
 
 _TESTS = frozenset({"[", "[[", "test"})
 # Commands that are run to learn something: what `&&` joins to them depends on it.
@@ -36,3 +40,23 @@ def guarded(node: Node, flag: str) -> Parameter | None:
         return None
     is_empty = part.operator in ("", ":-", "-") and not (part.operand and part.operand.parts)
     return part if is_empty and part.name.isidentifier() else None
+
+
+def given_default(guard: Parameter, changes: Changes, state: State) -> Assumption | None:
+    """`[ -z "$X" ] && X=y`: what `: ${X:=y}` says.  Other changes are those of any branch and stay in `changes`."""
+    given = changes.get(guard.name)
+    if given is None or not isinstance(given.value, Text):
+        return None
+    held = state.get(guard.name)
+    assumed = None
+    if held is None:
+        where = place(given.value)
+        if guard.span is not None and where is not None:
+            assumed = Assumption(guard.name, guard.span, where)
+        state.put(guard.name, given)
+    elif isinstance(held.value, Unset) or (isinstance(held.value, Text) and not held.value.value):
+        state.put(guard.name, given)
+    elif not isinstance(held.value, Text) or not held.value.value.strip(HOLE):
+        return None
+    del changes[guard.name]
+    return assumed

@@ -123,7 +123,7 @@ def _meet(name: str, one: Variable | None, other: Variable | None) -> Variable |
         return None
     first, second = (end.value if end is not None else UNSET for end in (one, other))
     if isinstance(first, tuple) or isinstance(second, tuple):
-        return Variable(_meet_arrays(name, _array(first), _array(second)), exported)
+        return Variable(_meet_arrays(name, array(first), array(second)), exported)
     if isinstance(first, Unset) and isinstance(second, Unset):
         return None
     where = _place(second) or _place(first)
@@ -160,7 +160,8 @@ def _meet_arrays(name: str, one: Array, other: Array) -> Array:
     return open_array(name, one[:same], place(rest[0])) if rest else one
 
 
-def _array(value: Value) -> Array:
+def array(value: Value) -> Array:
+    """The elements of a variable: a plain one is its own only element."""
     if isinstance(value, Unset):
         return ()
     return value if isinstance(value, tuple) else (value,)

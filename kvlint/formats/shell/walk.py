@@ -8,17 +8,19 @@ from functools import lru_cache
 from kvlint.command import Opening
 from kvlint.formats.shell.answers import Answers
 from kvlint.formats.shell.arithmetic import changed_names
+from kvlint.formats.shell.assignments import assigned_value
 from kvlint.formats.shell.builtins import BUILTINS, EXITS, GO_ON
-from kvlint.formats.shell.cursor import Comment, Cursor, Fault
-from kvlint.formats.shell.expand import Assumption, Expander, Ledger
+from kvlint.formats.shell.cursor import Cursor
+from kvlint.formats.shell.expand import Assumption, Expander
 from kvlint.formats.shell.fields import between
-from kvlint.formats.shell.guards import asks, guarded
+from kvlint.formats.shell.guards import asks, given_default, guarded
 from kvlint.formats.shell.names import Effects, assigned
 from kvlint.formats.shell.parser import parse
 from kvlint.formats.shell.programs import Invocation, invocation
+from kvlint.formats.shell.record import Context, Record
 from kvlint.formats.shell.script import Assignment, Command, Heredoc
-from kvlint.formats.shell.state import Changes, State, Unset, Value, Variable, open_array, widened
-from kvlint.formats.shell.text import joined, place, spliced, unix_lines, unknown
+from kvlint.formats.shell.state import State, Variable, widened
+from kvlint.formats.shell.text import place, spliced, unix_lines, unknown
 from kvlint.formats.shell.tree import (
     Assign,
     Block,
@@ -37,39 +39,12 @@ from kvlint.formats.shell.tree import (
     Substitution,
     Word,
 )
-from kvlint.records import dataclass, field, replace
-from kvlint.source import HOLE, Span, Text
+from kvlint.records import replace
+from kvlint.source import Text
 
 DEEPEST = 24
 MAX_SOURCED = 4  # files that are read into one another
 _PREFIXES = frozenset({"exec", "command", "builtin"})
-
-
-@dataclass(slots=True)
-class Record:
-    """What was met, over the script and the scripts inside it."""
-
-    ledger: Ledger
-    commands: list[Command] = field(default_factory=list)
-    comments: list[Comment] = field(default_factory=list)
-    heredocs: list[Heredoc] = field(default_factory=list)
-    assignments: list[Assignment] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
-    steps: int = 4000  # commands that may still be followed
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    conditional: bool = False
-    nested: bool = False
-    background: bool = False
-    depth: int = 0
-
-    def branch(self) -> Context:
-        return replace(self, conditional=True, depth=self.depth + 1)
-
-    def inside(self) -> Context:
-        return replace(self, depth=self.depth + 1)
 
 
 class Walker:
@@ -207,28 +182,12 @@ class Walker:
             if after == GO_ON:
                 ends.append(changes)
         if guard is not None and ends:
-            self._default(guard, ends[0])
+            assumed = given_default(guard, ends[0], self.state)
+            self.record.ledger.assumed += [assumed] if assumed is not None else []
         if ends or not whole:
             self.state.meet(ends, whole)
             return GO_ON
         return min(afters, default=GO_ON)
-
-    def _default(self, guard: Parameter, changes: Changes) -> None:
-        """`[ -z "$X" ] && X=y`: what `: ${X:=y}` says.  Other changes are those of any branch."""
-        given = changes.get(guard.name)
-        if given is None or not isinstance(given.value, Text):
-            return
-        held = self.state.get(guard.name)
-        if held is None:
-            where = place(given.value)
-            if guard.span is not None and where is not None:
-                self.record.ledger.assumed.append(Assumption(guard.name, guard.span, where))
-            self.state.put(guard.name, given)
-        elif isinstance(held.value, Unset) or (isinstance(held.value, Text) and not held.value.value):
-            self.state.put(guard.name, given)
-        elif not isinstance(held.value, Text) or not held.value.value.strip(HOLE):
-            return
-        del changes[guard.name]
 
     def _pipeline(self, node: Pipeline, context: Context) -> int:
         if len(node.nodes) == 1:
@@ -350,7 +309,7 @@ class Walker:
             if after is not None:
                 return after
         env = self.state.exported()
-        given = {assign.name: self.value(assign) for assign in node.assigns}
+        given = {assign.name: assigned_value(assign, self.state, self.expander) for assign in node.assigns}
         if given:
             env = {**env, **{name: value for name, value in given.items() if isinstance(value, Text)}}
         plain = words[1:] if name in _PREFIXES and len(words) > 1 else words
@@ -394,7 +353,7 @@ class Walker:
         return self.script(text, self.context.inside())
 
     def assign(self, assign: Assign, exported: bool | None = None) -> None:
-        value = self.value(assign)
+        value = assigned_value(assign, self.state, self.expander)
         context = self.context
         if assign.words is None and assign.subscript is None and isinstance(value, Text):
             shown: Text | None = value
@@ -404,26 +363,6 @@ class Walker:
         held = self.state.get(assign.name)
         done = Assignment(assign.name, shown, assign.span, held is not None and held.exported, context.conditional)
         self.record.assignments.append(done)
-
-    def value(self, assign: Assign) -> Value:
-        old = self.state.get(assign.name)
-        held = old.value if old is not None else None
-        if assign.words is not None:
-            items: tuple[Text, ...] = tuple(text for word in assign.words for text in self.expander.words(word))
-            if assign.keyed:
-                return open_array(assign.name, (), assign.span)
-            return (*_items(assign.name, held, assign.span), *items) if assign.append else items
-        text = self.expander.text(assign.value) if assign.value is not None else Text("", (), (), assign.span)
-        if assign.subscript is not None:
-            return open_array(assign.name, (), assign.span)
-        if not assign.append:
-            return text
-        if isinstance(held, tuple):
-            return open_array(assign.name, (), assign.span)
-        if isinstance(held, Unset):
-            return text
-        base = held if held is not None else unknown(assign.span, f"{assign.name} is not set in this script")
-        return joined([base, text])
 
     def _substitute(self, part: Substitution) -> Text:
         """What the commands inside print is not known, but for a few that print what they are given."""
@@ -454,14 +393,6 @@ class Walker:
 def _parsed(text: Text, depth: int) -> tuple[Block, Cursor]:
     """A script's tree: it is the same for whoever calls it."""
     return parse(unix_lines(text), depth)
-
-
-def _items(name: str, held: Value | None, span: Span | None) -> tuple[Text, ...]:
-    if held is None:
-        return open_array(name, (), span)
-    if isinstance(held, Unset):
-        return ()
-    return held if isinstance(held, tuple) else (held,)
 
 
 def _openings(words: Sequence[Text], reason: str) -> tuple[Opening, ...]:
