@@ -11,8 +11,9 @@ from kvlint.engines import basename, vllm_cache
 from kvlint.engines.base import Program, Settings, World, grouped, read_once, repeated_command
 from kvlint.engines.fields import Fields, environment, exact, gibibytes
 from kvlint.engines.versions import parse
+from kvlint.engines.vllm_batch import batch_of, chunks_of, thousands, window_of
 from kvlint.engines.vllm_environment import unread
-from kvlint.facts import Assumed, Default, Fact, Quantity, Unknown, Value, Written, nominal, quantity
+from kvlint.facts import Assumed, Default, Fact, Unknown, Value, Written, quantity
 from kvlint.models.lookup import Model, written_id
 from kvlint.sizing.server import Sizing
 from kvlint.source import Text
@@ -21,8 +22,6 @@ from kvlint.subjects import Problem
 SERVE, API_SERVER = "vllm serve", "python -m vllm.entrypoints.openai.api_server"
 # vllm==0.11.0:docker/Dockerfile:542 and vllm==0.12.0:docker/Dockerfile:543
 SERVE_ENTRYPOINT_SINCE = "0.12.0"
-ANY_LENGTH: Fact[int] = Fact(1 << 40, Assumed("longer than any batch"))
-ROPE_FLAGS = ("rope_scaling", "rope_theta")
 POOLING = {
     "task": ("embed", "embedding", "classify", "score", "reward"),
     "runner": ("pooling",),
@@ -76,9 +75,9 @@ class Vllm:
             values["model"] = written_id(model, text)
         values |= _parallelism(fields)
         values |= _plain(fields, model)
-        values |= _window(fields, model)
-        values["chunked_prefill"] = _chunks(fields, values)
-        values |= _batch(fields, values)
+        values |= window_of(fields, model)
+        values["chunked_prefill"] = chunks_of(fields, values)
+        values |= batch_of(fields, values)
         values |= vllm_cache.cache_types(fields, model)
         values["overheads"] = _overheads(fields, values)
         values["devices"] = world.hardware.get("devices")
@@ -88,7 +87,7 @@ class Vllm:
         kept = {name: value for name, value in values.items() if value is not None}
         served = fields.given("served_model_name")
         names = tuple(each.value for each in served.values if each.known) if served else ()
-        problems = (*_partition_problem(world), *_thousands(fields), *unread(world))
+        problems = (*_partition_problem(world), *thousands(fields), *unread(world))
         return Settings(kept, names or ((model.id,) if model else ()), problems, model)
 
 
@@ -201,31 +200,6 @@ def _adapter_path(text: str) -> str | None:
     return path if isinstance(path, str) else None
 
 
-def _thousands(fields: Fields) -> Iterator[Problem]:
-    """`32k` is 32,000 and `32K` 32,768 (vllm/utils/argparse_utils.py)."""
-    for dest in ("max_model_len", "max_num_batched_tokens"):
-        given = fields.given(dest)
-        text = given.value if given is not None else None
-        if (
-            given is None
-            or text is None
-            or not text.known
-            or not given.option.type.startswith("human_int")
-            or text.value[-1:] not in ("k", "m")
-        ):
-            continue
-        if isinstance(given.typed, int):
-            binary = text.value[:-1] + text.value[-1].upper()
-            data = {
-                "engine": "vllm",
-                "flag": given.spelling,
-                "value": text.value,
-                "effective": given.typed,
-                "suggestion": binary,
-            }
-            yield Problem("thousand-or-1024", text.span, data)
-
-
 def _partition_problem(world: World) -> Iterator[Problem]:
     found = world.env.get("VLLM_PP_LAYER_PARTITION")
     if found is not None and found.known and not all(part.strip().isdigit() for part in found.value.split(",")):
@@ -270,142 +244,6 @@ def _plain(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
         "sleep_mode": fields.written("enable_sleep_mode"),
         "attention_backend": fields.written("attention_backend") or environment(fields.world, "VLLM_ATTENTION_BACKEND"),
     }
-
-
-@quantity("model_window", unit="tokens", formula="smallest stated length, scaled by rope", source="kv-formulas 12")
-def model_window(architecture: Any, release: str) -> int | Unknown:
-    from kvlint.sizing.vllm.sizes import derived_max_model_len
-
-    return derived_max_model_len(architecture, release)
-
-
-@quantity("window", unit="tokens", formula="the model's own length", source="kv-formulas 12")
-def default_window(architecture: Any, release: str) -> int | Unknown:
-    from kvlint.sizing.vllm.sizes import default_max_model_len
-
-    return default_max_model_len(architecture, release)
-
-
-def _window(fields: Fields, model: Model | None) -> dict[str, Value[Any] | None]:
-    release: Fact[str] = Fact(fields.world.release, Default("vllm", fields.world.releases, ""))
-    arch: Value[Any] = model.architecture if model else Unknown("model", "no model is named", "name the model")
-    overridden = fields.given("hf_overrides") or any(fields.given(flag) for flag in ROPE_FLAGS)
-    longest: Value[Any] | None = model_window(arch, release)
-    if overridden:
-        longest = Unknown("model.positions", "positions are overridden on the command line", "the resulting length")
-    allowed = environment(fields.world, "VLLM_ALLOW_LONG_MAX_MODEL_LEN")
-    if isinstance(allowed, Fact) and allowed.value in ("1", "true", "True"):
-        longest = None
-    elif isinstance(allowed, Unknown):
-        longest = allowed
-    window = fields.written("max_model_len")
-    if isinstance(window, Fact) and (isinstance(window.value, str) or window.value in (-1, None)):
-        window = Unknown("window", "the engine fits the window to its memory", "a literal --max-model-len")
-    elif isinstance(window, Fact) and window.value <= 0:
-        window = Unknown("window", f"nothing fits in {window.value} tokens", "a --max-model-len above zero")
-    elif window is None:
-        window = fields.unseen("max_model_len") if fields.open else default_window(arch, release)
-        if overridden and isinstance(window, Fact):
-            window = longest
-    return {
-        "window": window,
-        "model_window": longest,
-        "window_kind": Fact("refuse", Default("vllm", fields.world.releases, "--max-model-len")),
-    }
-
-
-@quantity("batched_tokens", unit="tokens", formula="by device memory and release", source="vllm.md 5")
-def default_tokens(**inputs: Any) -> int | Unknown:
-    return _defaults(inputs, 0)
-
-
-@quantity("batch_width", unit="sequences", formula="by device memory and release", source="vllm.md 5")
-def default_width(**inputs: Any) -> int | Unknown:
-    return _defaults(inputs, 1)
-
-
-def _defaults(inputs: Mapping[str, Any], which: int) -> int | Unknown:
-    from kvlint.sizing.vllm.sizes import default_batch
-
-    pair = default_batch(**inputs)
-    return pair if isinstance(pair, Unknown) else pair[which]
-
-
-@quantity(
-    "batch_width", unit="sequences", formula="--max-num-seqs × data-parallel ranks", source="contract: batch_width"
-)
-def over_ranks(width: int, data_parallel: int) -> int:
-    return width * data_parallel
-
-
-@quantity("chunked_prefill", unit="", formula="off up to 32,768 tokens", source="vllm.md 2: as V0 starts")
-def default_chunks(release: str, max_model_len: int) -> bool | None:
-    from kvlint.sizing.vllm.sizes import chunks_by_default
-
-    return chunks_by_default(release, max_model_len)
-
-
-def _chunks(fields: Fields, values: Mapping[str, Value[Any] | None]) -> Value[Any] | None:
-    """As written where the release heeds it; of V0 also its default, where that is no matter of the model's kind."""
-    from kvlint.sizing.vllm.sizes import chunks_always
-
-    stated, window = values["chunked_prefill"], values["window"]
-    off = isinstance(stated, Fact) and stated.value is False
-    if off and "VLLM_USE_V1" not in fields.world.env and chunks_always(fields.world.release):
-        return Fact(True, Default("vllm", fields.world.releases, "--enable-chunked-prefill"))
-    if stated is not None or fields.open or not isinstance(window, Fact):
-        return stated
-    found = default_chunks(Fact(fields.world.release, Default("vllm", fields.world.releases, "")), window)
-    return found if isinstance(found, Fact) and found.value is not None else None
-
-
-def _batch(fields: Fields, values: Mapping[str, Value[Any] | None]) -> dict[str, Value[Any] | None]:
-    tokens, width = fields.written("max_num_batched_tokens"), fields.written("max_num_seqs")
-    if tokens is None or width is None:
-        inputs = _batch_inputs(fields, values, tokens, width)
-        missing = fields.unseen("max_num_seqs") if fields.open else None
-        tokens = tokens if tokens is not None else missing or _default(default_tokens, inputs)
-        width = width if width is not None else missing or _default(default_width, inputs)
-    ranks = values["data_parallel"]
-    single = isinstance(ranks, Fact) and ranks.value == 1
-    return {
-        "batched_tokens": tokens,
-        "width_per_rank": width,
-        "batch_width": width if single or ranks is None else over_ranks(width, ranks),
-        "prefill_width": None,
-    }
-
-
-def _default(default: Quantity[Any], inputs: Mapping[str, Value[Any]]) -> Value[Any]:
-    """A default of the batch.  The window is a cause of it only where it is so short that it changes the number."""
-    found = default(**inputs)
-    free = default(**{**inputs, "max_model_len": ANY_LENGTH})
-    same = isinstance(found, Fact) and isinstance(free, Fact) and found.value == free.value
-    return free if same else found
-
-
-def _batch_inputs(
-    fields: Fields, values: Mapping[str, Value[Any] | None], tokens: Value[Any] | None, width: Value[Any] | None
-) -> dict[str, Value[Any]]:
-    window = values.get("window")
-    inputs: dict[str, Value[Any]] = {
-        "release": Fact(fields.world.release, Default("vllm", fields.world.releases, "")),
-        "max_model_len": window if isinstance(window, Fact) else ANY_LENGTH,
-    }
-    memory, name = fields.world.hardware["device_memory"], fields.world.hardware.get("device_name")
-    if isinstance(memory, Fact):
-        inputs["device_bytes"] = Fact(int(nominal(memory.value)), memory.origin)
-    if isinstance(name, Fact):
-        inputs["device_name"] = name
-    for key, found in (("batched_tokens", tokens), ("sequences", width)):
-        if isinstance(found, Fact):
-            inputs[key] = found
-    chunked, mode = values.get("chunked_prefill"), fields.written("performance_mode")
-    if isinstance(chunked, Fact):
-        inputs["chunked_prefill"] = chunked
-    if mode is not None:
-        inputs["performance_mode"] = mode
-    return inputs
 
 
 def _overheads(fields: Fields, values: Mapping[str, Value[Any] | None]) -> Value[Any]:
