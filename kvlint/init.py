@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from kvlint.config import ConfigError, holds_table
+from kvlint.discovery import open_project
 from kvlint.engines.options import options
 from kvlint.evaluation import Evaluation
 from kvlint.facts import Assumed, Fact, Range, Unknown, high
 from kvlint.files import Disk
 from kvlint.pipeline import evaluate
-from kvlint.project import Project, open_project
+from kvlint.project import Project
 from kvlint.reports.escape import line, well_formed
 from kvlint.subjects import Server, ServerGroup
 

@@ -16,8 +16,8 @@ def check(paths: Iterable[Path] | Path = (".",), config: Path | None = None) -> 
 
     Raises `kvlint.config.ConfigError` for a path that does not exist or a configuration that cannot be used.
     """
+    from kvlint.discovery import open_project
     from kvlint.pipeline import check as run
-    from kvlint.project import open_project
 
     given = (paths,) if isinstance(paths, (str, PathLike)) else tuple(paths)
     project = open_project([fspath(path) for path in given], config_path=None if config is None else fspath(config))

@@ -1,4 +1,4 @@
-"""One project a run: its root, its configuration, its focus, and the two passes over its files.
+"""The files of a run and the two passes over them.
 
 Pass one reads every file once; a byte scan finds seeds, the rest is put aside.  Pass two looks in what was put aside for the
 names that the seeds ask for (`search`).  Each file is parsed at most once.
@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kvlint.config import Config, ConfigError, holds_table, load
+from kvlint.config import Config
 from kvlint.contents import Contents
 from kvlint.diagnostics import NotUnderstood
-from kvlint.files import Disk, Files, Unreadable, decode
+from kvlint.files import Files, Unreadable, decode
 from kvlint.globs import matches_path
 from kvlint.parsing import FILLED_ENDINGS, Parsed, kind_of, parse
 from kvlint.patterns import regex
@@ -25,9 +24,7 @@ from kvlint.subjects import Problem
 
 if TYPE_CHECKING:
     from kvlint.carriers.base import Item
-    from kvlint.formats.document import Document
 
-CONFIG_NAMES = ("kvlint.toml", "pyproject.toml")
 
 # What makes a file a seed: a word of an engine, a proxy, an admission system, or of ours, in lower case.
 SEEDS = (
@@ -95,8 +92,6 @@ _FILLED = regex(r"\$\{[A-Za-z_]\w*[^{}\n]*\}")
 _CONTROLS = regex(r"\{\{-?\s*(?:if|with|range|define|include|template|toYaml|end|else|block)\b|\{%")
 # What git leaves where two sides of a merge disagree.
 _MERGING = "<<<<<<< "
-_SIDES = tuple(regex(text, re.MULTILINE) for text in (r"^<{7} .*$", r"^={7}\r?$", r"^>{7}(?: |\r?$)"))
-_OURS = regex(r"<{7} (?:HEAD|ours|Updated upstream)\b")
 BLANKED = regex(r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^}]*\}", re.DOTALL)
 
 
@@ -181,7 +176,9 @@ class Project:
             return parsed
         tree = bool(parsed.documents)
         if _MERGING in text:
-            parsed.documents = _unmerged(parsed)
+            from kvlint.merges import unmerged
+
+            parsed.documents = unmerged(parsed)
         self._note_unreadable(path, parsed)
         return parsed if tree or not parsed.documents else None
 
@@ -295,125 +292,9 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _unmerged(parsed: Parsed) -> list[Document]:
-    """The documents of a file; one in which both sides of a merge stand is not read, whatever it would parse as."""
-    from kvlint.formats.document import Document, Unreadable
-
-    source = parsed.source
-    found = []
-    for document in parsed.documents or [Document(None, None, source.span(0, len(source.text)))]:
-        place = _conflict(document.span)
-        # Text in quotes may show how an edit is marked; what git writes where a file would be read has its own labels.
-        plain = parsed.kind != "modelfile" and place is not None and _OURS.match(place.text)
-        if place is not None and (document.problem is not None or plain):
-            problem = Unreadable("a merge conflict is not resolved here", place)
-            document = Document(None, problem, document.span, document.comments)
-        found.append(document)
-    return found if parsed.documents or found[0].problem is not None else []
-
-
-def _conflict(document: Span) -> Span | None:
-    """The line with which git begins the first side, where it says of a second one too where it begins and ends."""
-    text, at = document.source.text, document.start
-    lines = []
-    for side in _SIDES:
-        match = side.search(text, at, document.end)
-        if match is None:
-            return None
-        lines.append(document.source.span(match.start(), match.end()))
-        at = match.end()
-    return lines[0]
-
-
 def _line(span: Span) -> Span:
     """What stands on the line where reading failed."""
     number = min(span.line, len(span.source.line_starts))
     text = span.source.line(number)
     start = span.source.line_starts[number - 1] + len(text) - len(text.lstrip())
     return span.source.span(start, start + len(text.strip()))
-
-
-def open_project(
-    paths: Iterable[str], *, config_path: str | None = None, isolated: bool = False, cwd: Path | None = None
-) -> Project:
-    """Find the root and configuration for PATHs.  Raises `ConfigError` where they cannot be used."""
-    base, paths = (cwd or Path.cwd()).resolve(), tuple(paths)
-    targets = [(base / path).resolve() if not Path(path).is_absolute() else Path(path).resolve() for path in paths]
-    for target, path in zip(targets, paths, strict=True):
-        if not target.exists():
-            raise ConfigError(f"{path}: no such file or directory")
-    first = targets[0] if targets else base
-    start = first if first.is_dir() else first.parent
-    root, found, repository = _root(start, isolated or config_path is not None)
-    if config_path is not None:
-        found = (base / config_path).resolve()
-        if not found.is_file():
-            raise ConfigError(f"{config_path}: no such file")
-        root = found.parent if _above(found.parent, targets) else root
-    elif found is None and not _above(root, targets):
-        root = Path(*_common(targets or [base]))
-    config = Config()
-    if found is not None and not isolated:
-        relative = found.relative_to(root).as_posix() if _above(root, [found]) else found.name
-        try:
-            text = decode(found.read_bytes())
-        except (OSError, Unreadable) as error:
-            raise ConfigError(f"{relative}: {error}") from error
-        config = load(Source(relative, text), table=found.name == "pyproject.toml")
-        for table in config.all("model"):
-            if "config" in table and not (found.parent / table.get("config")).is_file():
-                place = next(table.values["config"].spans(), None)
-                raise ConfigError(f"there is no file {table.get('config')}", place)
-    for target, path in zip(targets, paths, strict=True):
-        if not _above(root, [target]):
-            raise ConfigError(f"{path}: outside {root}, the project of the first path; check it in a run of its own")
-    focus = tuple(target.relative_to(root).as_posix() for target in targets)
-    given = frozenset(path for path, target in zip(focus, targets, strict=True) if target.is_file())
-    alone = found is None and not repository
-    files = Disk(root, within=focus if alone else ())
-    looked_at = tuple(path for path in focus if path != ".")
-    return Project(files, config, looked_at, given, name=root.name, prefix=_prefix(root))
-
-
-def _prefix(root: Path) -> str:
-    top = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
-    return "" if top == root else root.relative_to(top).as_posix() + "/"
-
-
-def _root(start: Path, skip_config: bool) -> tuple[Path, Path | None, bool]:
-    """The directory of the nearest configuration upward, not past the repository root; else that root; else `start`.
-
-    Also the configuration's file, and whether a repository was found.
-    """
-    repository = None
-    for directory in (start, *start.parents):
-        if not skip_config:
-            for name in CONFIG_NAMES:
-                candidate = directory / name
-                if candidate.is_file() and (name == "kvlint.toml" or holds_table(_bytes(candidate))):
-                    return directory, candidate, True
-        if (directory / ".git").exists():
-            repository = directory
-            break
-    return repository or start, None, repository is not None
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
-def _above(root: Path, targets: Iterable[Path]) -> bool:
-    return all(target == root or root in target.parents for target in targets)
-
-
-def _common(targets: list[Path]) -> tuple[str, ...]:
-    parts = [(target if target.is_dir() else target.parent).parts for target in targets]
-    shared: list[str] = []
-    for column in zip(*parts, strict=False):
-        if len(set(column)) > 1:
-            break
-        shared.append(column[0])
-    return tuple(shared)

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 from kvlint.changes import Changes
 from kvlint.config import Config, ConfigError, holds_table, load
 from kvlint.diagnostics import Diagnostic
+from kvlint.discovery import CONFIG_NAMES, open_project
 from kvlint.files import Disk, Files, Overlay, Unreadable, decode
 from kvlint.git import GitError, Kept, Repository
 from kvlint.parsing import kind_of
 from kvlint.pipeline import Options, check, evaluate
-from kvlint.project import CONFIG_NAMES, Project, open_project
+from kvlint.project import Project
 from kvlint.records import dataclass
 from kvlint.reports.json import plain
 from kvlint.source import Source, Span

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kvlint.discovery import open_project
 from kvlint.pipeline import check, check_files
-from kvlint.project import open_project
 
 GOOD = """apiVersion: apps/v1
 kind: Deployment

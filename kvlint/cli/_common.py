@@ -40,7 +40,7 @@ def styled(colour: str) -> Style:
 
 def project(paths: tuple[str, ...], config: str | None, isolated: bool, stdin_name: str | None = None) -> Project:
     """The project for PATHs; a usage or configuration error ends with status 2."""
-    from kvlint.project import open_project
+    from kvlint.discovery import open_project
 
     if isolated and config is not None:
         raise click.UsageError("--isolated uses no configuration file, --config names one")
@@ -57,8 +57,8 @@ def project(paths: tuple[str, ...], config: str | None, isolated: bool, stdin_na
 def _standard_input(config: str | None, isolated: bool, name: str | None) -> Project:
     from pathlib import Path
 
+    from kvlint.discovery import open_project
     from kvlint.files import Overlay
-    from kvlint.project import open_project
 
     if not name:
         raise click.UsageError("- needs --stdin-filename")

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from kvlint.diagnostics import Report
+from kvlint.discovery import open_project
 from kvlint.pipeline import check
-from kvlint.project import open_project
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
