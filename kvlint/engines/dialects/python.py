@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from kvlint.engines.argparse import Load, Reading
@@ -13,6 +14,8 @@ from kvlint.engines.options import Option, Options, OptionSet
 from kvlint.patterns import regex
 from kvlint.source import HOLE, Text
 
+# Words left over of which each is a finding.  A line with more is no command line that anybody wrote, and is refused anyway.
+MOST_LEFT_OVER = 100
 _NEGATIVE = regex(r"-\d+|-\d*\.\d+")
 
 
@@ -100,7 +103,9 @@ class Run:
         self.matches: dict[int, Match] = {}
         self.kinds = self._classify()
         self.positionals = list(table.positionals)
-        self.extras: list[int] = []
+        self.extras: dict[
+            int, int
+        ] = {}  # words left over, each with the first of the run of plain words that it stands in
         self.owned: set[int] = set()
         self.seen: set[int] = set()
         self.stopped = False
@@ -146,7 +151,7 @@ class Run:
                 continue
             end = self._positionals(at)
             if end == at:
-                self.extras.append(at)
+                self._leave(at)
                 end += 1
             at = end
         if not self.stopped:
@@ -166,7 +171,7 @@ class Run:
         end = self._positionals(at)
         if end > at:
             return end
-        self.extras.append(at)
+        self._leave(at)
         return at + 1
 
     def _positionals(self, at: int) -> int:
@@ -196,6 +201,10 @@ class Run:
                 self.sheet.object(EXTRA, "joined-argument", word.text, stage="note", flag=flag, taken_as=option.dest)
         self.sheet.positionals += [word.text for word in words]
         self.sheet.give(option, words[0], option.dest, [word.text for word in words], [word.value for word in words])
+
+    def _leave(self, at: int) -> None:
+        runs_on = self.kinds[at] == "A" and at - 1 in self.extras and self.kinds[at - 1] == "A"
+        self.extras[at] = self.extras[at - 1] if runs_on else at
 
     def _option(self, at: int) -> int:
         match, word = self.matches[at], self.words[at]
@@ -259,7 +268,7 @@ class Run:
     def _unknown(self, at: int, match: Match) -> int:
         """A word that is no option here.  Where it took a value elsewhere, the next word belongs to it."""
         if not match.candidates:
-            self.extras.append(at)
+            self._leave(at)
         follows = at + 1 < len(self.words) and self.kinds[at + 1] == "A"
         if follows and "=" not in self.words[at].value and self._valued(match):
             self.owned.add(at + 1)
@@ -283,7 +292,7 @@ class Run:
                 else "missing-argument"
             )
             sheet.object(REQUIRED, kind, None, needs=tuple(option.name for option in missing))
-        for at in self.extras:
+        for at in islice(self.extras, MOST_LEFT_OVER):
             self._left_over(at)
 
     def _left_over(self, at: int) -> None:
@@ -308,7 +317,5 @@ class Run:
 
     def _flag_before(self, at: int) -> str | None:
         """The option or unknown flag that the stray word follows."""
-        before = at - 1
-        while before >= 0 and self.kinds[before] == "A" and before in self.extras:
-            before -= 1
-        return self.words[before].value if before >= 0 and before in self.matches else None
+        before = self.extras[at] - 1
+        return self.words[before].value if before in self.matches else None
