@@ -113,8 +113,11 @@ def _default(engine: str, releases: tuple[str, ...], dest: str) -> Fact[Any]:
 def _number(given: Given) -> Any:
     """A whole number that the engine refuses is still the number that its author meant."""
     text, option = given.value, given.option
-    if option.choices is not None or text is None or not text.known:
-        return given.typed  # of a list of names nothing follows that is not in it
+    listed = option.choices is not None and option.dest not in BLOCKS
+    if listed or text is None or not text.known:
+        return (
+            given.typed
+        )  # of a list of values nothing follows that is not in it, but pages have the size that is meant
     whole = option.type in ("int", "human_int") and text.value.isdigit()
     return int(text.value) if whole else given.typed
 
