@@ -10,9 +10,9 @@ from kvlint.engines import basename, of_image, of_variant
 from kvlint.engines.base import Program, Settings, World, read_once
 from kvlint.engines.llama_said import NAME, Said
 from kvlint.engines.options import options
-from kvlint.facts import Assumed, Catalog, Default, Fact, Unknown, Value, Written
+from kvlint.facts import Assumed, Default, Fact, Unknown, Value, Written
 from kvlint.models.architecture import Architecture
-from kvlint.models.lookup import Model, of_hub_cache, of_path_name, written_id
+from kvlint.models.lookup import Model, of_hub_cache, written_id
 from kvlint.patterns import regex
 from kvlint.records import replace
 from kvlint.sizing.llama.host import host_cache_bytes
@@ -185,7 +185,7 @@ def _overridden(said: Said, model: Model | None) -> Model | None:
 def find_model(world: World, text: Text) -> Model:
     """The model by its name as written, its file, its stem, or the repository that its path or address names."""
     found = world.model(text)
-    if not text.known or isinstance(found.architecture, Fact):
+    if not text.known or (isinstance(found.architecture, Fact) and not found.named):
         return found
     for name in _candidates(text.value):
         other = world.model(Text.at(name, text.span))
@@ -193,14 +193,14 @@ def find_model(world: World, text: Text) -> Model:
             stated = found.weights_bytes  # by `[[model]]`, which may say no more than this of a name
             return Model(
                 text.value,
-                other.architecture,
+                other.architecture if isinstance(other.architecture, Fact) else found.architecture,
                 stated if isinstance(stated, Fact) else other.weights_bytes,
                 other.dtype,
                 other.entry,
                 other.config,
                 other.source,
             )
-    return of_path_name(text.value) or found if text.value.endswith(".gguf") else found
+    return found
 
 
 def _known(model: Model) -> bool:
@@ -273,8 +273,7 @@ def start(
     arch = model.architecture if model is not None else Unknown("model", "no model is named", "name a model")
     found: Value[Any] = sizing.start(architecture=arch, builds=builds or NO_BUILD, **given)
     plan = found
-    doubted = isinstance(arch, Fact) and isinstance(arch.origin, Catalog) and arch.origin.doubt
-    if isinstance(found, Unknown) or doubted:
+    if isinstance(found, Unknown) or (model is not None and model.named):
         shapeless = Fact(NO_MODEL, Assumed("the model was trained for no less"))
         alone = _alone(given)
         plan = sizing.start(architecture=shapeless, builds=builds or NO_BUILD, **alone)

@@ -37,6 +37,12 @@ class Model:
     source: str = ""
 
     @property
+    def named(self) -> bool:
+        """Whether nothing but the name in its path says which model it is."""
+        origin = self.architecture.origin if isinstance(self.architecture, Fact) else None
+        return isinstance(origin, Catalog) and origin.doubt is not None
+
+    @property
     def positions(self) -> Value[int]:
         """The largest of the positions as the configuration writes them, in tokens, with no rope factor applied."""
         if isinstance(self.architecture, Unknown):
@@ -125,7 +131,7 @@ class Models:
     def _of_catalogue(self, name: str) -> Model:
         """The catalogue's facts, which do not depend on where the model is named."""
         if name not in self._known:
-            path = name.startswith(("/", "~", "./"))
+            path = name.startswith(("/", "~", "./")) or name.endswith(".gguf")
             repository = copied(name) if path else None
             named = of_path_name(name) if path and repository is None else None
             self._known[name] = named or _of_catalogue(repository or name, name)

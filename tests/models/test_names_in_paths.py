@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kvlint.facts import Fact, Unknown
 from kvlint.models.catalogue import of_path
 from kvlint.pipeline import check_files
+from kvlint.subjects import Server
 
 
 @pytest.mark.parametrize(
@@ -50,6 +53,40 @@ def test_what_does_not_rest_on_it_is_as_certain_as_before() -> None:
     named, other = findings(line.format("/m/Qwen3-8B-Q4_K_M.gguf")), findings(line.format("/m/mine.gguf"))
     assert "error" in other.values()
     assert named == other
+
+
+def test_a_repository_in_the_path_is_no_mere_name() -> None:
+    """32,768 tokens beyond the 40,960 positions that Qwen3-8B's configuration states."""
+    line = "vllm serve {} --max-model-len 73728"
+    assert findings(line.format("/models/Qwen/Qwen3-8B"))["window-beyond-model"] == "error"
+    line = "docker run ghcr.io/ggml-org/llama.cpp:server-b9093 -m {} -c 4096 -np 1"
+    for directory, named in (("/models/unsloth/Qwen3-8B-GGUF", False), ("/models", True)):
+        report = check_files({"run.sh": line.format(f"{directory}/Qwen3-8B-Q4_K_M.gguf") + "\n"})
+        model = report.groups[0].first.model
+        assert model is not None
+        assert isinstance(model.architecture, Fact)
+        assert model.named == named
+
+
+def test_what_the_owner_says_of_a_file_beats_its_name() -> None:
+    """One layer of one head: 2 × 1 × 4 × 2 B = 16 B a token, and the size that is stated; both by the file's stem."""
+    shape = {"general.architecture": "llama", "llama.block_count": 1, "llama.attention.head_count": 1}
+    shape |= {"llama.attention.head_count_kv": 1, "llama.embedding_length": 4, "llama.context_length": 4096}
+    line = "docker run ghcr.io/ggml-org/llama.cpp:server-b9093 -m /m/Qwen3-8B-Q4_K_M.gguf -c 4096 -np 1\n"
+    declared = '[[model]]\nid = "Qwen3-8B-Q4_K_M"\n'
+
+    def world(table: str) -> Server:
+        return check_files({"run.sh": line, "tiny.json": json.dumps(shape)}, declared + table).groups[0].first
+
+    own = world('config = "tiny.json"\n').get("kv_bytes_per_token")
+    assert isinstance(own, Fact)
+    assert own.value == 16
+    sized = world('weights = "5GiB"\n')
+    weights, named = sized.get("weights_bytes"), sized.get("kv_bytes_per_token")
+    assert isinstance(weights, Fact)
+    assert weights.value == 5 * 2**30
+    assert isinstance(named, Fact)
+    assert named.value == 147_456  # 36 layers × 8 heads × (128 + 128) × 2 B
 
 
 def test_the_cache_of_a_named_file() -> None:
