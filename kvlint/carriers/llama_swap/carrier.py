@@ -5,14 +5,14 @@ Facts: mostlygeek/llama-swap@0bdb3720, internal/config and internal/router (data
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kvlint.admission import system
-from kvlint.carriers.base import Finding, Item, is_number, nearest
+from kvlint.carriers.base import Finding, Item, is_number
 from kvlint.carriers.embedded import Around
 from kvlint.carriers.launch import Launch, launches, no_scripts
+from kvlint.carriers.llama_swap.macros import defined, expand, macros_of, whose_macros
 from kvlint.carriers.llama_swap.residence import residence
 from kvlint.carriers.llama_swap.schema import refusals, without_port
 from kvlint.carriers.proxies import served
@@ -29,11 +29,8 @@ from kvlint.subjects import Admission, Problem, Process, Promise, Site
 from kvlint.tree import Map, Node, Opaque, Scalar
 
 _LOCAL = regex(r"http://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):([0-9]+)/?")
-_MACRO = regex(r"\$\{([A-Za-z0-9_.-]+)\}")
 _PROGRAM = regex(r"llama|vllm|sglang|mlx|\$\{(?:PORT|MODEL_ID)\}")
 _WHOLE = regex(r"config|swap")  # how people call the one file that llama-swap is given
-_GIVEN = frozenset({"PORT", "MODEL_ID", "PID"})
-MAX_EXPANSIONS = 64
 SAID = 60  # characters of a command that are enough to know it by
 
 
@@ -45,13 +42,13 @@ class LlamaSwap:
 
     def read(self, items: list[Item], project: Project) -> Iterator[Finding]:
         files = Files(project)
-        holders = [item for item in items if isinstance(item.node, Map) and _defined(item.node)]
+        holders = [item for item in items if isinstance(item.node, Map) and defined(item.node)]
         used: set[str] = set()
         for item in items:
             if not isinstance(item.node, Map) or _without_models(item.node):
                 continue
             apart = _fragment(item.node, item.path)
-            shared = _whose_macros(item, holders) if apart else None
+            shared = whose_macros(item, holders) if apart else None
             used.update(root.path for root in (shared,) if root is not None)
             held = shared.node if shared is not None else None
             assert held is None or isinstance(held, Map)
@@ -88,26 +85,6 @@ def _without_models(node: Map) -> bool:
     )
 
 
-def _whose_macros(item: Item, others: list[Item]) -> Item | None:
-    """The other file whose macros the models of a file use: `-config` and `-config-dir` are read as one document.
-
-    mostlygeek/llama-swap@0bdb3720:internal/config/merge.go
-    """
-    root = item.node
-    assert isinstance(root, Map)
-    missing = set(_MACRO.findall(root.span.text)) - _GIVEN - {name for name, _ in _macros(root.map("macros"))}
-    for entry in root.map("models") or ():
-        missing -= {name for name, _ in _macros(entry.value.map("macros") if isinstance(entry.value, Map) else None)}
-    missing = {name for name in missing if not name.startswith("env.")}
-    holding = [other for other in others if isinstance(other.node, Map) and missing <= _defined(other.node)]
-    found = nearest(item.path, holding) if missing else []
-    return found[0] if len(found) == 1 else None
-
-
-def _defined(root: Map) -> set[str]:
-    return {name for name, _ in _macros(root.map("macros"))}
-
-
 @dataclass(slots=True)
 class _Config:
     """`files`: those of the project, where its commands may name scripts.
@@ -133,8 +110,8 @@ def config(root: Map, around: Around, files: Files | None = None, shared: Map | 
     `shared`: the file that is read with this one and holds its macros.
     """
     macros = {
-        **dict(_macros(shared.map("macros") if shared is not None else None)),
-        **dict(_macros(root.map("macros"))),
+        **dict(macros_of(shared.map("macros") if shared is not None else None)),
+        **dict(macros_of(root.map("macros"))),
     }
     about = _Config(root, around.path, macros, _addresses(shared or root, around), files)
     about.apart = shared is None and _fragment(root, around.path)
@@ -165,7 +142,7 @@ def _uses_port(about: _Config, node: Map) -> bool:
     command = node.get("cmd")
     if not isinstance(command, Scalar) or not command.value:
         return False
-    expanded, _ = expand(command.text, {**about.macros, **dict(_macros(node.map("macros")))}, "")
+    expanded, _ = expand(command.text, {**about.macros, **dict(macros_of(node.map("macros")))}, "")
     lines = (line for line in expanded.value.splitlines() if not line.lstrip().startswith("#"))
     return any("${PORT}" in line for line in lines)
 
@@ -176,12 +153,6 @@ def _addresses(root: Map, around: Around) -> dict[str, Value[Any]]:
     if around.hosts:
         found["hosts"] = Fact(around.hosts, Written(root.span))
     return found
-
-
-def _macros(node: Map | None) -> Iterator[tuple[str, Text]]:
-    for entry in node or ():
-        if isinstance(entry.value, Scalar):
-            yield entry.key.value, entry.value.text
 
 
 def _groups(root: Map) -> Iterator[tuple[str, tuple[str, bool]]]:
@@ -233,7 +204,7 @@ def _limits(key: str) -> bool:
 
 def _model(about: _Config, key: Scalar, node: Map, unit: str, port: int) -> Iterator[Finding]:
     yield from _unread_keys(node, system("llama-swap")["model_keys"], "model")
-    macros = {**about.macros, **dict(_macros(node.map("macros")))}
+    macros = {**about.macros, **dict(macros_of(node.map("macros")))}
     macros |= {"MODEL_ID": key.text, "PORT": _port(about, port, key)}
     group, swaps = about.groups.get(key.value, ("", True))
     site = Site(
@@ -359,35 +330,6 @@ def _launch(about: _Config, command: Text, node: Map, macros: Mapping[str, Text]
     scripts = about.files.scripts(about.path) if about.files is not None else no_scripts
     sources = about.files.sources if about.files is not None else None
     return Launch(words=words, place=place, env=env, scripts=scripts, sources=sources)
-
-
-def expand(text: Text, macros: Mapping[str, Text], model: str) -> tuple[Text, list[Problem]]:
-    """`${name}` replaced as llama-swap does, macros in macros included; an unknown one is refused by the loader."""
-    problems: list[Problem] = []
-    for _ in range(MAX_EXPANSIONS):
-        match = next(_replaceable(text, macros), None)
-        if match is None:
-            break
-        use = text.slice(*match.span())
-        value = macros[match[1]]
-        inner = value.seen_from(use.span) if value.value else Text("", (), (), use.span)
-        text = Text.join((text.slice(0, match.start()), inner, text.slice(match.end())))
-    parts, at = [], 0
-    for match in _MACRO.finditer(text.value):
-        place = text.slice(*match.span()).span
-        if match[1].startswith("env."):
-            variable = match[1].removeprefix("env.")
-            hole = Text.unknown(place, f"{variable} comes from the environment", f"the value of {variable}")
-            parts += [text.slice(at, match.start()), hole]
-            at = match.end()
-        elif match[1] != "PID":
-            data = {"engine": "llama-swap", "value": match[0], "refuses": True}
-            problems.append(Problem("unknown-macro", place, data))
-    return Text.join((*parts, text.slice(at))), problems
-
-
-def _replaceable(text: Text, macros: Mapping[str, Text]) -> Iterator[re.Match[str]]:
-    return (match for match in _MACRO.finditer(text.value) if match[1] in macros)
 
 
 def _limit(node: Map) -> Value[int]:
