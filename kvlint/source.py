@@ -7,7 +7,7 @@ worked out only when a report needs them, 1-based as people count.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from kvlint.patterns import regex
 from kvlint.records import dataclass, field
@@ -194,6 +194,13 @@ class Text:
         )
         home = self._point(start) if not pieces else self._span(pieces)
         return Text(self.value[start:end], tuple(pieces), holes, home)
+
+    def split(self, separator: str) -> Iterator[Text]:
+        """The parts between separators, as of `str.split`."""
+        at = 0
+        for part in self.value.split(separator):
+            yield self.slice(at, at + len(part))
+            at += len(part) + len(separator)
 
     def seen_from(self, use: Span) -> Text:
         """The same text reached through `use` (an alias, a variable, a macro)."""

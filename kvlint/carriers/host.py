@@ -61,11 +61,8 @@ def _visible(line: CommandLine, names: tuple[str, ...] = _VISIBLE) -> tuple[Valu
 
 
 def _listed(text: Text) -> tuple[Value[int], tuple[Text, ...]]:
-    ids, at = [], 0
-    for each in text.value.split(","):
-        ids.append(text.slice(at, at + len(each)))
-        at += len(each) + 1
-    return Fact(len(ids), Written(text.span, text.via)), tuple(ids)
+    ids = tuple(text.split(","))
+    return Fact(len(ids), Written(text.span, text.via)), ids
 
 
 def _granted(gpus: Text | None) -> tuple[Value[int] | None, tuple[Text, ...]]:

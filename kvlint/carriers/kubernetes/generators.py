@@ -51,7 +51,7 @@ def _written(name: str, items: Sequence[Item]) -> Map | None:
 
 
 def _entries(generator: Map, base: str, project: Project) -> Iterator[Entry]:
-    from kvlint.carriers.compose import env_file
+    from kvlint.carriers.compose_services import env_file
 
     named = generator.list("envs") or generator.list("env")
     paths = [item.value for item in named or () if isinstance(item, Scalar)]

@@ -78,11 +78,7 @@ def _split(option: Option, text: Text) -> tuple[list[Text]]:
     """Values of a list option stand in one word, with commas."""
     if option.action != "append" or "," not in text.value:
         return ([text],)
-    parts, at = [], 0
-    for part in text.value.split(","):
-        parts.append(text.slice(at, at + len(part)))
-        at += len(part) + 1
-    return (parts,)
+    return ([*text.split(",")],)
 
 
 def _unknown(sheet: Sheet, table: OptionSet, words: list[Word], at: int, name: str, equals: bool) -> int:
