@@ -315,6 +315,11 @@ def shared(limit: int, replicas: int) -> int:
     return -(-limit // max(1, replicas))
 
 
+def share(limit: Value[int] | None, count: int) -> Value[int] | None:
+    """What a limit before `count` targets leaves for each of them."""
+    return shared(limit, Fact(count, limit.origin)) if isinstance(limit, Fact) and count > 1 else limit
+
+
 def admitted_to(links: Iterable[Link], *, written: bool = True) -> Value[int] | None:
     """Requests in flight that reach one replica of a server over every proven path.
 

@@ -13,7 +13,7 @@ from kvlint.carriers.embedded import Around
 from kvlint.carriers.proxies import served
 from kvlint.carriers.proxies.upstreams import admission, number, settings
 from kvlint.facts import Default, Fact, Value
-from kvlint.links import shared
+from kvlint.links import share
 from kvlint.project import Project
 from kvlint.subjects import Endpoint
 from kvlint.tree import List, Map, Node
@@ -60,15 +60,12 @@ def _cluster(cluster: Map, around: Around) -> Iterator[Finding]:
     waiting = number(threshold.text("max_pending_requests")) if threshold is not None else None
     targets = list(_endpoints(cluster))
     for target in targets:
-        value = limit
-        if isinstance(limit, Fact) and len(targets) > 1:
-            value = shared(limit, Fact(len(targets), limit.origin))
         yield admission(
             around,
             "envoy",
             name.value if len(targets) == 1 else f"{name.value} {target.host}",
             entry.value.span if entry is not None else name.span,
-            value,
+            share(limit, len(targets)),
             target,
             per="backend",
             excess="reject",

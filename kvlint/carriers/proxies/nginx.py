@@ -16,7 +16,7 @@ from kvlint.carriers.proxies.upstreams import address, admission, number, settin
 from kvlint.facts import Fact, Value
 from kvlint.formats.nginx import Directive, all_named, parse
 from kvlint.formats.shell.text import Slicer
-from kvlint.links import shared
+from kvlint.links import share
 from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass, field
@@ -159,7 +159,7 @@ class _Reader:
             per, place = "pod", own.span
         elif total is not None:
             place = total[0].span
-            limit = total[1] if count == 1 else shared(total[1], Fact(count, total[1].origin))
+            limit = share(total[1], count)
         else:
             place = server.args[0].span
         yield admission(

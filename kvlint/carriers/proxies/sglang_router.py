@@ -14,7 +14,7 @@ from kvlint.carriers.proxies.upstreams import GENERAL, endpoint, number
 from kvlint.command import CommandLine
 from kvlint.engines import basename
 from kvlint.facts import Fact, Value, Written
-from kvlint.links import CLUSTER, shared
+from kvlint.links import CLUSTER, share
 from kvlint.records import replace
 from kvlint.source import Text
 from kvlint.subjects import Admission, Endpoint, Process, Site
@@ -49,16 +49,13 @@ def admissions(process: Process) -> Iterator[Admission]:
     settings |= {"hosts": Fact(site.hosts, Written(site.place))} if site.hosts else {}
     settings |= {"copies": site.replicas} if site.replicas is not None else {}
     for target in targets:
-        limit: Value[int] | None = number(written)
-        if isinstance(limit, Fact) and len(addresses) > 1:
-            limit = shared(limit, Fact(len(addresses), limit.origin))
         yield Admission(
             id="",
             system="sglang-router",
             unit=site.unit,
             name=site.name if len(targets) == 1 else f"{site.name} {target.host}",
             place=written.span if written is not None else site.place,
-            limit=limit,
+            limit=share(number(written), len(addresses)),
             per="router",
             excess="reject",
             target=target,

@@ -14,8 +14,7 @@ from kvlint.carriers.base import Finding, Item
 from kvlint.carriers.embedded import Around
 from kvlint.carriers.proxies import served
 from kvlint.carriers.proxies.upstreams import admission, endpoint, number, settings
-from kvlint.facts import Fact, Value
-from kvlint.links import shared
+from kvlint.links import share
 from kvlint.project import Project
 from kvlint.records import dataclass
 from kvlint.source import Text
@@ -94,15 +93,12 @@ def _smallest(names: Iterable[str], limits: dict[str, _Limit]) -> _Limit | None:
 
 def _route(name: Text, limit: _Limit | None, targets: list[Endpoint], around: Around) -> Iterator[Finding]:
     for target in targets:
-        value: Value[int] | None = number(limit.amount) if limit is not None else None
-        if value is not None and len(targets) > 1 and isinstance(value, Fact):
-            value = shared(value, Fact(len(targets), value.origin))
         yield admission(
             around,
             "traefik",
             name.value if len(targets) == 1 else f"{name.value} {target.host}",
             limit.amount.span if limit is not None else target.span,
-            value,
+            share(number(limit.amount), len(targets)) if limit is not None else None,
             target,
             per=limit.per if limit is not None else "requestHost",
             excess="reject",
