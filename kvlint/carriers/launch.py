@@ -129,7 +129,7 @@ def _launches(launch: Launch, depth: int) -> Iterator[CommandLine]:
         yield from _followed(launch, line, called, depth)
     elif engines.named_by(line):
         yield _of_variant(line)
-    elif _routes(line):
+    elif line.program is not None and routes(line):
         yield line
     elif deeper:
         yield from _passed_on(launch, line, depth)
@@ -137,8 +137,9 @@ def _launches(launch: Launch, depth: int) -> Iterator[CommandLine]:
         yield from _of_build(line, launch.engine)
 
 
-def _routes(line: CommandLine) -> bool:
-    if line.program is None or "router" not in line.program.value:
+def routes(line: CommandLine) -> bool:
+    """Whether a command line starts a router and no engine."""
+    if not any("router" in word.value for word in line.words):
         return False
     from kvlint.carriers.proxies import sglang_router
 

@@ -17,7 +17,7 @@ from kvlint.carriers.base import (
     directory,
     is_object,
 )
-from kvlint.carriers.launch import forget
+from kvlint.carriers.launch import forget, routes
 from kvlint.command import CommandLine
 from kvlint.diagnostics import Unchecked
 from kvlint.facts import Fact, Written
@@ -289,8 +289,10 @@ def _meant(own: list[Process], line: int) -> Process:
 
 
 def _add(found: Findings, names: Names, each: Finding) -> None:
-    if isinstance(each, Process) and (limits := _routes(each)) is not None:
-        for limit in limits:
+    if isinstance(each, Process) and routes(each.line):
+        from kvlint.carriers.proxies import sglang_router
+
+        for limit in sglang_router.admissions(each):
             _add(found, names, limit)
     elif isinstance(each, Process):
         path = each.site.place.path
@@ -308,15 +310,6 @@ def _add(found: Findings, names: Names, each: Finding) -> None:
     else:
         found.recognized.add(each.span.path)
         found.problems.append(each)
-
-
-def _routes(process: Process) -> list[Admission] | None:
-    """The limits of a command line that starts a router and no engine."""
-    if not any("router" in word.value for word in process.line.words[:4]):
-        return None
-    from kvlint.carriers.proxies import sglang_router
-
-    return list(sglang_router.admissions(process)) if sglang_router.starts(process.line) else None
 
 
 def _carrier(module: str) -> Carrier:
