@@ -65,10 +65,7 @@ def kind_of(path: str) -> str | None:
     if path.endswith(".conf") and _DROP_IN.fullmatch(path):
         return "systemd"
     name = path.rpartition("/")[2]
-    bare = name
-    if bare.endswith(TEMPLATE_ENDINGS):
-        for ending in TEMPLATE_ENDINGS:
-            bare = bare.removesuffix(ending)
+    bare = without_ending(name)
     stem, dot, extension = bare.rpartition(".")
     if stem in ("Dockerfile", "Containerfile") and extension in _IMAGES:
         return "dockerfile"
@@ -80,6 +77,14 @@ def kind_of(path: str) -> str | None:
     if match and match.lastgroup is not None:
         return match.lastgroup
     return "script" if not dot else None
+
+
+def without_ending(path: str) -> str:
+    """A path without the endings that say that its file is a template, or is copied first."""
+    if path.endswith(TEMPLATE_ENDINGS):
+        for ending in TEMPLATE_ENDINGS:
+            path = path.removesuffix(ending)
+    return path
 
 
 @dataclass(slots=True)

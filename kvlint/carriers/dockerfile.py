@@ -13,7 +13,7 @@ from kvlint.facts import Fact, Written
 from kvlint.formats import dockerfile, shell
 from kvlint.formats.dockerfile import Instruction, Stage
 from kvlint.formats.shell import Assumption
-from kvlint.parsing import TEMPLATE_ENDINGS
+from kvlint.parsing import without_ending
 from kvlint.project import Project
 from kvlint.records import dataclass, field, replace
 from kvlint.source import Source, Text
@@ -204,9 +204,7 @@ def _shell(instruction: Instruction) -> tuple[Text, ...]:
 
 def _name(path: str) -> str:
     """`vllm` of `Dockerfile.vllm` and `vllm.Dockerfile`; else the directory's name."""
-    name = path.rpartition("/")[2]
-    for ending in TEMPLATE_ENDINGS:
-        name = name.removesuffix(ending)
+    name = without_ending(path.rpartition("/")[2])
     for file in ("dockerfile", "containerfile"):
         bare = name.lower()
         if bare.startswith(f"{file}."):

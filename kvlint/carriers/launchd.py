@@ -9,7 +9,7 @@ from kvlint.carriers.host import contained, template, unexpanded
 from kvlint.carriers.launch import Launch, launches
 from kvlint.carriers.scripts import Files
 from kvlint.command import Opening
-from kvlint.parsing import TEMPLATE_ENDINGS
+from kvlint.parsing import TEMPLATE_ENDINGS, without_ending
 from kvlint.project import Project
 from kvlint.records import dataclass
 from kvlint.source import Text
@@ -94,10 +94,7 @@ def _text(scalar: Scalar, about: About) -> Text:
 
 
 def _stem(path: str) -> str:
-    name = path.rpartition("/")[2]
-    for ending in TEMPLATE_ENDINGS:
-        name = name.removesuffix(ending)
-    return name.removesuffix(".plist")
+    return without_ending(path.rpartition("/")[2]).removesuffix(".plist")
 
 
 def literal(texts: Iterable[Text], found: list[Process]) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from kvlint.command import CommandLine
 from kvlint.formats import shell
 from kvlint.formats.shell import Script
 from kvlint.formats.shell.text import script_of
-from kvlint.parsing import TEMPLATE_ENDINGS
+from kvlint.parsing import without_ending
 from kvlint.project import Project
 from kvlint.source import Span
 from kvlint.subjects import Process, Site
@@ -40,8 +40,7 @@ CARRIER = Shell()
 def stem(path: str) -> str:
     """The file's name without its last ending, `serve-qwen2.5` of `serve-qwen2.5.sh`; nor that of a template."""
     name = path.rpartition("/")[2]
-    for ending in TEMPLATE_ENDINGS:
-        name = name.removesuffix(ending) or name
+    name = without_ending(name) or name
     return name.rpartition(".")[0] or name
 
 

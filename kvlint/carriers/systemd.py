@@ -12,7 +12,7 @@ from kvlint.command import Opening
 from kvlint.formats import systemd
 from kvlint.formats.shell.filled import filled
 from kvlint.formats.systemd import Section, Unit
-from kvlint.parsing import TEMPLATE_ENDINGS
+from kvlint.parsing import without_ending
 from kvlint.patterns import regex
 from kvlint.project import Project
 from kvlint.records import dataclass, replace
@@ -67,19 +67,13 @@ class About:
 def main(path: str) -> str:
     """The path of the unit that a file belongs to, endings of templates left out."""
     drop_in = _DROP_IN.fullmatch(path)
-    return drop_in["unit"] if drop_in else _bare(path)
-
-
-def _bare(path: str) -> str:
-    for ending in TEMPLATE_ENDINGS:
-        path = path.removesuffix(ending)
-    return path
+    return drop_in["unit"] if drop_in else without_ending(path)
 
 
 def _unit(path: str, project: Project, files: Files) -> Iterator[Finding]:
     """A unit with its drop-ins, in the order in which systemd reads them."""
     paths = sorted(project.all_paths)
-    mains = [each for each in paths if each.startswith(path) and _bare(each) == path]
+    mains = [each for each in paths if each.startswith(path) and without_ending(each) == path]
     drop_ins = [
         each for each in paths if each.startswith(path) and (m := _DROP_IN.fullmatch(each)) and m["unit"] == path
     ]
