@@ -133,7 +133,7 @@ class Models:
         if name not in self._known:
             path = name.startswith(("/", "~", "./")) or name.endswith(".gguf")
             repository = copied(name) if path else None
-            named = of_path_name(name) if path and repository is None else None
+            named = _of_path_name(name) if path and repository is None else None
             self._known[name] = named or _of_catalogue(repository or name, name)
         return self._known[name]
 
@@ -168,7 +168,7 @@ def _of_gguf(name: str, metadata: Mapping[str, Any], path: str) -> Model:
     return Model(name, found, nothing.weights_bytes, nothing.dtype, None, metadata, path)
 
 
-def of_path_name(path: str) -> Model | None:
+def _of_path_name(path: str) -> Model | None:
     """The model that the last name of a path says: its shape, and a directory's type; in doubt, for anybody may name a file."""
     from kvlint.models.catalogue import of_path
 

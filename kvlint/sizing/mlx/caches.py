@@ -44,7 +44,7 @@ def _listed(architecture: Architecture, release: str) -> list[tuple[Part, str]] 
 
 @quantity("rotating_layers", unit="layers", formula="layers whose cache rotates", source=CACHES)
 def rotating_layers(architecture: Architecture, release: str) -> int | Unknown:
-    """Layers whose cache cannot be quantized: their class raises `NotImplementedError`."""
+    """Layers whose cache cannot be quantized: its class refuses to be."""
     found = _listed(architecture, release)
     return found if isinstance(found, Unknown) else sum(name == "RotatingKVCache" for _, name in found)
 
