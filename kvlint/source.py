@@ -87,9 +87,6 @@ class Span:
     def covers(self, other: Span) -> bool:
         return self.source is other.source and self.start <= other.start and other.end <= self.end
 
-    def touches(self, other: Span) -> bool:
-        return self.source is other.source and self.start < other.end and other.start < self.end
-
 
 @dataclass(frozen=True, slots=True)
 class Piece:

@@ -21,7 +21,6 @@ _HEADER = regex(r"\[(?P<name>[^\]\r\n]+)\]")
 _OPTION = regex(r"(?P<key>[^=:\s][^=:]*?)[ \t]*[=:][ \t]*(?P<value>.*)")
 _PROGRAM = regex(r"^\[program:[^\]\r\n]+\]", re.MULTILINE)
 _USE = regex(r"%(?:%|\((?P<name>[^()%]{0,200})\)(?P<padding>0?[0-9]{0,2})(?P<how>[sd]))")
-_ANY_USE = regex(r"%(?!%)")
 # What shlex makes of `A="1",B=2` with the characters that supervisord adds to those of words.
 _TOKEN = regex(r"(?P<comment>#[^\n]*)|\"[^\"]*\"|'[^']*'|[A-Za-z0-9_/.+\-():][A-Za-z0-9_/.+\-():\"']*|\S")
 Known = Mapping[str, Union[Text, int]]

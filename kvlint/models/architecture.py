@@ -51,10 +51,6 @@ class Latent:
     def elements(self) -> int:
         return self.rank + self.rope_dim
 
-    @property
-    def expanded_elements(self) -> int:
-        return self.heads * (self.nope_dim + self.rope_dim + self.value_dim)
-
 
 @dataclass(frozen=True, slots=True)
 class Compressed:

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from kvlint.diagnostics import Diagnostic, Edit, Fix, Related, Suggestion
-from kvlint.facts import Derived, Fact, Unknown, Written
+from kvlint.facts import Derived, Fact, Written
 from kvlint.records import replace
 from kvlint.ruleset.judge import Outcome, doubts
 from kvlint.ruleset.load import Rule, units
@@ -204,7 +204,3 @@ def _sha256() -> Callable[[bytes], Any]:
             found: Callable[[bytes], Any] = import_module(module).sha256
             return found
     raise ImportError("no SHA-256")
-
-
-def unknowns(values: Mapping[str, Any]) -> dict[str, Unknown]:
-    return {name: value for name, value in values.items() if isinstance(value, Unknown)}

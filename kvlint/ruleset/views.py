@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Union
 
-from kvlint.facts import Assumed, Derived, Fact, Unknown, Value, Written
+from kvlint.facts import Assumed, Fact, Unknown, Value, Written
 from kvlint.ruleset.judge import Case, Subject
 from kvlint.source import Span
 from kvlint.subjects import Admission, Problem, Server, ServerGroup
@@ -240,7 +240,3 @@ def stated(value: Any, span: Span) -> Fact[Any]:
 
 def assumed(value: Any, why: str) -> Fact[Any]:
     return Fact(value, Assumed(why))
-
-
-def is_derived(found: Found) -> bool:
-    return isinstance(found, Fact) and isinstance(found.origin, Derived)

@@ -11,7 +11,6 @@ from kvlint.source import HOLE, Hole, Piece, Span, Text
 from kvlint.tree import Opaque
 
 MAX_INT = 2**63 - 1
-MIN_INT = -(2**63)
 _LEAVES = 8
 
 
