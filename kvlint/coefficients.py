@@ -22,6 +22,7 @@ class Coefficients:
 
     def __init__(self, own: Mapping[str, Mapping[str, Fact[Any]]]) -> None:
         self._own = own
+        self.memo: dict[Any, Any] = {}  # what others worked out of these alone
         self._found: dict[str, Value[Any]] = {}
 
     def get(self, name: str) -> Value[Any]:

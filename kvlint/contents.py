@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate
 
 from kvlint.patterns import regex
 from kvlint.records import dataclass, field
 
-RUN_BYTES = 2**20
-_APART = b"\0"  # stands between files, in no word that is searched for
+RUN_BYTES = 2**18
+_APART = b"\xff"  # stands between files, in no word that is searched for and in no text that is UTF-8
 _LOWER = bytes(range(256)).lower()
 _KIND = regex(rb"[\"']?[ \t]*:[ \t]*[\"']?([A-Za-z]+)")
 
@@ -25,15 +26,17 @@ class _Run:
 
     @classmethod
     def joined(cls, paths: Sequence[str], parts: Sequence[bytes]) -> _Run:
-        starts, at = [], 0
-        for part in parts:
-            starts.append(at)
-            at += len(part) + len(_APART)
-        return cls(paths, _APART.join(parts), starts)
+        return cls(paths, _APART.join(parts), _starts(parts))
 
-    def parts(self) -> list[bytes]:
-        ends = [*(start - len(_APART) for start in self.starts[1:]), len(self.data)]
-        return [self.data[start:end] for start, end in zip(self.starts, ends, strict=True)]
+    def without(self, idle: bytes) -> _Run:
+        """The same files in lower case, without the bytes `idle`, of which `_APART` is none."""
+        data = self.data.translate(_LOWER, idle)
+        parts = data.split(_APART)
+        if len(parts) != len(self.starts):  # some file holds it too
+            ends = [*(start - len(_APART) for start in self.starts[1:]), len(self.data)]
+            whole = [self.data[start:end] for start, end in zip(self.starts, ends, strict=True)]
+            return _Run.joined(self.paths, [part.translate(_LOWER, idle + _APART) for part in whole])
+        return _Run(self.paths, data, _starts(parts))
 
     def after(self, word: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[bytes, str]]:
         """What `pattern` takes behind each `word`, and the file where it stands."""
@@ -52,6 +55,11 @@ class _Run:
             file = bisect_right(self.starts, at) - 1
             yield self.paths[file]
             at = self.data.find(word, self.starts[file + 1]) if file + 1 < len(self.starts) else -1
+
+
+def _starts(parts: Iterable[bytes]) -> list[int]:
+    ends = accumulate(map(len, parts), initial=0)
+    return [end + number * len(_APART) for number, end in enumerate(ends)][:-1]
 
 
 @dataclass(slots=True)
@@ -110,9 +118,10 @@ class Contents:
         """
         self._close()
         letters = set(b"".join(words))
+        letters |= set(_APART)
         idle = bytes(byte for byte, lower in enumerate(_LOWER) if lower not in letters)
         for run in self._runs:
-            short = _Run.joined(run.paths, [part.translate(_LOWER, idle) for part in run.parts()])
+            short = run.without(idle)
             for word in words:
                 for path in short.holding(word):
                     yield word, path

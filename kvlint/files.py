@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Protocol
 
@@ -29,7 +30,8 @@ SKIPPED_DIRECTORIES = frozenset(
 )
 
 
-_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe is never waited for
+_SMALL = 2**16
 
 
 class Unreadable(Exception):
@@ -62,33 +64,37 @@ class Disk:
             if start and self.exists(start):
                 yield start
             else:
-                yield from self._walk(start if start != "." else "")
+                yield from self._below(start if start != "." else "", [])
 
-    def _walk(self, prefix: str) -> Iterator[str]:
+    def _below(self, prefix: str, paths: list[str]) -> list[str]:
+        """`paths`, with those of the files in a directory and below behind them."""
         try:
             with os.scandir(self.root / prefix if prefix else self.root) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+                entries = sorted(found, key=attrgetter("name"))
         except OSError:
             self.skipped.append(prefix)
-            return
+            return paths
         for entry in entries:
             path = f"{prefix}/{entry.name}" if prefix else entry.name
             try:
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name not in SKIPPED_DIRECTORIES:
-                        yield from self._walk(path)
+                        self._below(path, paths)
                 elif entry.is_file():
-                    yield path
+                    paths.append(path)
             except OSError:
                 self.skipped.append(path)
+        return paths
 
     def read(self, path: str) -> bytes:
         try:
-            file = os.open(os.path.join(self.root, path), _READ)
+            file = os.open(f"{self.root}/{path}", _READ)
         except OSError as error:
             raise Unreadable(error.strerror or "cannot be read") from error
         try:
             return _contents(file)
+        except IsADirectoryError as error:
+            raise Unreadable("not a regular file") from error
         except OSError as error:
             raise Unreadable(error.strerror or "cannot be read") from error
         finally:
@@ -99,15 +105,15 @@ class Disk:
 
 
 def _contents(file: int) -> bytes:
-    """All bytes of an open file."""
+    """All bytes of an open file; most are small, and read without a look at what they are."""
+    data = os.read(file, _SMALL)
+    if 0 < len(data) < _SMALL:
+        return data
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode):
         raise Unreadable("not a regular file")
     if status.st_size > MAX_BYTES:
         raise Unreadable(f"larger than {MAX_BYTES // 2**20} MiB")
-    data = os.read(file, status.st_size + 1)
-    if 0 < len(data) <= status.st_size:
-        return data
     while len(data) <= MAX_BYTES and (more := os.read(file, MAX_BYTES)):
         data += more
     return data

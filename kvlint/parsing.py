@@ -65,7 +65,7 @@ def kind_of(path: str) -> str | None:
     if path.endswith(".conf") and _DROP_IN.fullmatch(path):
         return "systemd"
     name = path.rpartition("/")[2]
-    bare = without_ending(name)
+    bare = without_ending(name) if name.endswith(TEMPLATE_ENDINGS) else name
     stem, dot, extension = bare.rpartition(".")
     if stem in ("Dockerfile", "Containerfile") and extension in _IMAGES:
         return "dockerfile"

@@ -223,7 +223,9 @@ class Project:
         if not needle:
             return ()
         if self._searched is None:
-            names = Counter(name for path in self.seeds for name in set(_words(self._contents.get(path))))
+            names: Counter[bytes] = Counter()
+            for path in self.seeds:
+                names.update(set(_words(self._contents.get(path))))
             self._searched = _Searched(names, self._contents)
         return self._searched.find(_encoded(needle), _encoded(kind))
 

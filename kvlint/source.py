@@ -26,18 +26,20 @@ class Source:
     @property
     def line_starts(self) -> list[int]:
         if self._starts is None:
-            self._starts = [0, *(match.end() for match in _LINE_BREAK.finditer(self.text))]
+            self._starts = [0, *[match.end() for match in _LINE_BREAK.finditer(self.text)]]
         return self._starts
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of `offset`, both 1-based, in code points."""
-        line = bisect_right(self.line_starts, offset)
-        return line, offset - self.line_starts[line - 1] + 1
+        starts = self.line_starts
+        line = bisect_right(starts, offset)
+        return line, offset - starts[line - 1] + 1
 
     def line(self, number: int) -> str:
         """The text of line `number` (1-based) without its line break."""
-        start = self.line_starts[number - 1]
-        end = self.line_starts[number] if number < len(self.line_starts) else len(self.text)
+        starts = self.line_starts
+        start = starts[number - 1]
+        end = starts[number] if number < len(starts) else len(self.text)
         return self.text[start:end].rstrip("\r\n")
 
     def span(self, start: int, end: int) -> Span:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kvlint.config import Config
+from kvlint.contents import Contents
 from kvlint.files import MAX_BYTES, Disk, Memory, Unreadable
 from kvlint.project import SEEDS, Project, names_serving
 
@@ -60,3 +61,15 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
         os.truncate(file.fileno(), MAX_BYTES + 1)
     with pytest.raises(Unreadable, match="larger than 8 MiB"):
         Disk(tmp_path).read("f")
+
+
+@pytest.mark.parametrize("odd", [b"\xff", "\ufeffvllm serve x".encode("utf-16"), b"\xff" * 3 + b"vllm"])
+def test_bytes_that_stand_between_files_may_stand_in_one(odd: bytes) -> None:
+    contents = Contents()
+    texts = [b"kind: A", odd, b"VLLM serve", b"kind: B"]
+    for number, text in enumerate(texts):
+        contents.add(f"{number}.sh", text)
+    assert [contents.get(f"{number}.sh") for number in range(4)] == texts
+    assert {path for _, path in contents.hinted([b"vllm"])} >= {"2.sh"}
+    assert {path for _, path in contents.hinted([b"vllm"])} <= {"1.sh", "2.sh"}
+    assert contents.holding(b"kind") == ["0.sh", "3.sh"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from typing import cast
 
@@ -312,6 +313,7 @@ def _add(found: Findings, names: Names, each: Finding) -> None:
         found.problems.append(each)
 
 
+@cache
 def _carrier(module: str) -> Carrier:
     return cast(Carrier, import_module(f"kvlint.carriers.{module}").CARRIER)
 

@@ -191,8 +191,9 @@ class Options:
                 self._environment[option.env] = self._environment.get(option.env, 0) | option.releases
             for spelling in (*option.spellings, *option.off):
                 self._spellings.setdefault(spelling, []).append(option)
-        self.positionals = tuple(option for option in self.options if option.positional)
-        self.required = tuple(o for o in self.options if o.required or (o.positional and o.nargs in (None, "+")))
+        self.positionals = tuple([option for option in self.options if option.positional])
+        needed = [option for option in self.positionals if option.nargs in (None, "+")]
+        self.required = tuple([option for option in self.options if option.required or option in needed])
         self._sorted = sorted(self._spellings)
         self._sets: dict[tuple[str, str | None], OptionSet] = {}
         self._places: dict[str, Place] = {}

@@ -70,8 +70,9 @@ def _repeated(world: World) -> Iterator[Problem]:
             continue
         if given.option.type.startswith("json"):
             continue
-        before = last.get(given.dest)
-        last[given.dest] = given
+        dest = given.option.dest
+        before = last.get(dest)
+        last[dest] = given
         if before is None or _same(before, given) or _refused_twice(world, given):
             continue
         place = before.value if before.value is not None else before.name

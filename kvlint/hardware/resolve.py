@@ -90,8 +90,7 @@ def _of_product(product: Product, memory_mib: int | None) -> Device | None:
 
 
 def _device_facts(device: Device, origin: Any, coefficients: Coefficients) -> dict[str, Value[Any]]:
-    spreads = {name: _range(coefficients.value(name)) for name in SPREADS}
-    usable = devices.usable(device, spreads)
+    usable = _usable(device, coefficients)
     source = DeviceOrigin(device.product, device.source)
     facts: dict[str, Value[Any]] = {
         "device": Fact(device, origin),
@@ -103,6 +102,15 @@ def _device_facts(device: Device, origin: Any, coefficients: Coefficients) -> di
     if device.capability is not None:
         facts["capability"] = Fact(device.capability, source)
     return facts
+
+
+def _usable(device: Device, coefficients: Coefficients) -> Range:
+    """Servers share few products."""
+    found: Range | None = coefficients.memo.get(device.product)
+    if found is None:
+        spreads = {name: _range(coefficients.value(name)) for name in SPREADS}
+        found = coefficients.memo[device.product] = devices.usable(device, spreads)
+    return found
 
 
 def _labelled_memory(site: Site, coefficients: Coefficients) -> dict[str, Value[Any]]:

@@ -134,6 +134,9 @@ class _Reader:
         if negated:
             sign = truth.NEGATED[sign]
         a, b = self.operand(left), self.operand(right)
+        if isinstance(right, ast.Constant):
+            limit = b(_nothing)
+            return lambda lookup: truth.compare(a(lookup), sign, limit)
         return lambda lookup: truth.compare(a(lookup), sign, b(lookup))
 
     def presence(self, left: ast.expr, right: ast.expr, absent: bool) -> Callable[[Lookup], Verdict]:

@@ -76,14 +76,14 @@ def judge(rule: Rule, subject: Subject) -> Outcome | Unchecked | None:
     unknown: list[Unknown] = []
     silent = False
     for case in subject.cases:
-        spoken = rule.speaks_to(case.engine, case.releases) if case.present else False
+        spoken = case.present and (not rule.engines or rule.speaks_to(case.engine, case.releases))
         if spoken is False:
             silent = True
             continue
         verdict = rule.judge(case.lookup)
         if verdict.value is False:
             broken.append((case, verdict, False))
-        elif verdict.straddles and verdict.nominal is False:
+        elif verdict.value is None and verdict.nominal is False:  # a range straddles the limit
             broken.append((case, verdict, True))
         elif verdict.value is None and verdict.unknown:
             unknown.extend(verdict.unknown)

@@ -84,16 +84,13 @@ class Rule:
 
         Where `when` is in doubt, so is the verdict.  Only the facts of `holds` are decisive.
         """
-        kept = Verdict(False, False)
-        if self.when:
-            scope = self._condition(self.when)(lookup)
-            if scope.value is False or not scope.applies:
-                return Verdict(None, None)
-            kept = self._condition(self.holds)(lookup) if self.holds else kept
-            if scope.value is None:
-                return conditions.either(truth.negate(scope), kept)
-            return kept
-        return self._condition(self.holds)(lookup) if self.holds else kept
+        scope = _condition(self.subject, self.when).evaluate(lookup) if self.when else None
+        if scope is not None and (scope.value is False or not scope.applies):
+            return truth.SILENT
+        kept = _condition(self.subject, self.holds).evaluate(lookup) if self.holds else Verdict(False, False)
+        if scope is not None and scope.value is None:
+            return conditions.either(truth.negate(scope), kept)
+        return kept
 
     def severity_of(
         self, verdict: Verdict, lookup: Lookup, engine: str | None = None, releases: Iterable[str] = ()

@@ -15,12 +15,12 @@ number onto or across one that it was compared with, or a ratio onto a whole num
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any, Union
 
-from kvlint.facts import Range, Unknown, high, low, nominal
+from kvlint.facts import Range, Unknown, nominal
 from kvlint.patterns import regex
 from kvlint.records import dataclass
 from kvlint.ruleset import conditions
@@ -74,9 +74,9 @@ class Message:
     def render(self, lookup: Lookup, compared: Iterable[Compared] = ()) -> str:
         """The text for one subject; `compared` are the comparisons that no printed number may blur."""
         terms = [(part, part.operand(lookup)) for part in self.placeholders]
-        marks = [_ends(term.value) for _, term in terms]
-        marks += [_ends(side) for pair in compared for side in (pair.left, pair.right)]
-        borders = frozenset(number for numbers in marks for number in numbers)
+        borders = _Borders(
+            *[term.value for _, term in terms], *[side for pair in compared for side in (pair[0], pair[2])]
+        )
         printed = iter(
             show(next(iter(term.unknown), term.value), part.unit, part.form, borders) for part, term in terms
         )
@@ -113,6 +113,19 @@ def _placeholder(expression: str, form: str, units: Mapping[str, str]) -> Placeh
 NUMBERS = (int, float, Fraction, Range)
 
 
+class _Borders:
+    """Numbers that rounding may not reach or cross; most texts hold nothing that is rounded, and never ask for them."""
+
+    def __init__(self, *values: Any) -> None:
+        self._values = values
+
+    def __iter__(self) -> Iterator[Fraction]:
+        return (end for value in self._values for end in _ends(value))
+
+    def beside(self, *values: Any) -> _Borders:
+        return _Borders(*self._values, *values)
+
+
 def show(value: Any, unit: str, form: str = "", borders: Iterable[Any] = ()) -> str:
     """A value in words.  `borders`: numbers in the value's own unit (bytes, tokens) that rounding may not reach or cross."""
     if value is None:
@@ -122,7 +135,7 @@ def show(value: Any, unit: str, form: str = "", borders: Iterable[Any] = ()) -> 
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, NUMBERS):
-        return _number(value, unit, form, tuple(borders))
+        return _number(value, unit, form, borders if isinstance(borders, _Borders) else _Borders(*borders))
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list | tuple | set | frozenset):
@@ -148,14 +161,16 @@ def within(compared: Iterable[Compared]) -> str:
 def _ends(value: Any) -> tuple[Fraction, ...]:
     if isinstance(value, bool) or not isinstance(value, NUMBERS):
         return ()
-    return tuple(dict.fromkeys(_fraction(end) for end in (low(value), high(value))))
+    return (_fraction(value.low), _fraction(value.high)) if isinstance(value, Range) else (_fraction(value),)
 
 
 def _fraction(value: Any) -> Fraction:
+    if type(value) is Fraction:
+        return value
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
 
-def _number(value: Any, unit: str, form: str, borders: tuple[Any, ...]) -> str:
+def _number(value: Any, unit: str, form: str, borders: _Borders) -> str:
     if "|" in form:
         one, many = form.split("|", 1)
         return f"{_number(value, unit, '', borders)} {one if value == 1 else many}"
@@ -163,35 +178,38 @@ def _number(value: Any, unit: str, form: str, borders: tuple[Any, ...]) -> str:
         if value.exact:
             return _number(value.low, unit, form, borders)
         if unit == "bytes" and _fraction(value.low) < 0 <= _fraction(value.high):
-            return f"at most {_number(value.high, unit, form, (*borders, value.low, value.high))}"
-        ends = (_number(end, unit, form, (*borders, value.low, value.high)) for end in (value.low, value.high))
+            return f"at most {_number(value.high, unit, form, borders.beside(value.low, value.high))}"
+        ends = [_number(end, unit, form, borders.beside(value.low, value.high)) for end in (value.low, value.high)]
         return "between " + " and ".join(ends)
-    exact = _fraction(value)
-    scale, suffix = _scale(exact, unit, form)
-    marks = [_fraction(border) / scale for border in borders]
+    scale, suffix = _scale(value, unit, form)
+    exact = _fraction(value) / scale
+    if exact.denominator == 1:
+        return f"{exact.numerator:,}{suffix}"
+    marks: Iterable[Fraction] = (border / scale for border in borders)
     if unit in ("ratio", "fraction"):
-        marks += [floor(exact) / scale, ceil(exact) / scale]
-    return _digits(exact / scale, DECIMALS, marks) + suffix
+        marks = (*marks, Fraction(floor(value)) / scale, Fraction(ceil(value)) / scale)
+    return _digits(exact, DECIMALS, marks) + suffix
 
 
-def _scale(value: Fraction, unit: str, form: str) -> tuple[Fraction, str]:
+def _scale(value: Any, unit: str, form: str) -> tuple[Fraction | int, str]:
     """What a number is divided by, and what is written behind it."""
     if form in SCALES:
-        return Fraction(SCALES[form]), f" {form}"
+        return SCALES[form], f" {form}"
     if form == "percent":
         return Fraction(1, 100), "%"
     if unit != "bytes" or form == "bytes":
-        return Fraction(1), " bytes" if "bytes" in (unit, form) else ""
-    fitting = [name for name in ("GiB", "MiB", "KiB") if abs(value) >= BINARY[name]]
-    return (Fraction(BINARY[fitting[0]]), f" {fitting[0]}") if fitting else (Fraction(1), " bytes")
+        return 1, " bytes" if "bytes" in (unit, form) else ""
+    size = floor(abs(value))
+    fitting = [name for name in ("GiB", "MiB", "KiB") if size >= BINARY[name]]
+    return (BINARY[fitting[0]], f" {fitting[0]}") if fitting else (1, " bytes")
 
 
 def _digits(value: Fraction, decimals: int, marks: Iterable[Fraction]) -> str:
     """`value` with as many decimals as it has, at most `decimals`, and more only while it would print as one of the marks."""
-    others = [mark for mark in marks if mark != value]
-    while True:
-        rounded = round(value, decimals)
-        if rounded == value or all(round(mark, decimals) != rounded for mark in others):
+    others: list[Fraction] | None = None
+    while (rounded := round(value, decimals)) != value:
+        others = [mark for mark in marks if mark != value] if others is None else others
+        if all(round(mark, decimals) != rounded for mark in others):
             break
         decimals += 1
     text = f"{_scaled(rounded, decimals):,}" if not decimals else _decimal(rounded, decimals)

@@ -49,8 +49,13 @@ def speaks_to(scopes: tuple[Scope, ...], engine: str | None, releases: Iterable[
     """
     if not scopes:
         return True
-    named = [scope for scope in scopes if scope.engine == engine]
-    if not named or not all(scope.bounds for scope in named):
-        return bool(named)
+    named = []
+    for scope in scopes:
+        if scope.engine == engine:
+            if not scope.bounds:
+                return True
+            named.append(scope)
+    if not named:
+        return False
     answers = {any(scope.covers(release) for scope in named) for release in releases}
     return answers.pop() if len(answers) == 1 else None

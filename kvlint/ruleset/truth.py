@@ -33,6 +33,7 @@ ORDER: dict[str, Callable[[Any, Any], bool]] = {
 }
 _HOLDS = {**ORDER, "==": operator.eq, "!=": operator.ne}
 _NUMBERS = frozenset((int, Fraction))
+_PLAIN = frozenset((int, Fraction, str, bool))
 
 
 class Term(NamedTuple):
@@ -84,10 +85,16 @@ def _decimal(value: float) -> Fraction:
     return Fraction(repr(value))
 
 
-def term_of(found: Fact[Any] | Unknown | None) -> Term:
+_ABSENT = Term(None)
+
+
+def term_of(found: Fact[Any] | Unknown | None, new: Callable[..., Term] = tuple.__new__) -> Term:
+    if found is None:
+        return _ABSENT
     if isinstance(found, Fact):
-        return Term(exact(found.value), (found,))
-    return Term(None, (), (found,)) if isinstance(found, Unknown) else Term(None)
+        value = found.value
+        return new(Term, (exact(value) if type(value) is float else value, (found,), ()))
+    return Term(None, (), (found,))
 
 
 def origin_of(found: Fact[Any] | Unknown | None) -> Term:
@@ -110,16 +117,18 @@ def _misfit(operation: str, *terms: Term) -> Term:
     return Term(None, (), (Unknown("value", reason, "write a plain number"),))
 
 
+SILENT = Verdict(None, None)
+
+
 def _missing(*terms: Term) -> Verdict | None:
     """The verdict where a side has no value: unknown sides block, absent ones make it not apply."""
+    unknown: tuple[Unknown, ...] = ()
     for term in terms:
         if term.value is None:
-            break
-    else:
-        return None
-    if any(term.value is None and not term.unknown for term in terms):
-        return Verdict(None, None)
-    return Verdict(None, None, (), _distinct(term.unknown for term in terms))
+            if not term.unknown:
+                return SILENT
+            unknown += term.unknown
+    return Verdict(None, None, (), _distinct((unknown,))) if unknown else None
 
 
 def truth(term: Term, negated: bool) -> Verdict:
@@ -131,17 +140,21 @@ def truth(term: Term, negated: bool) -> Verdict:
     return Verdict(term.value != negated, term.value != negated, term.facts)
 
 
-def presence(term: Term, absent: bool) -> Verdict:
-    if term.unknown:
-        return Verdict(None, None, (), term.unknown)
-    value = (term.value is None) == absent
-    return Verdict(value, value, term.facts)
+def presence(term: Term, absent: bool, new: Callable[..., Verdict] = tuple.__new__) -> Verdict:
+    value, facts, unknown = term
+    if unknown:
+        return Verdict(None, None, (), unknown)
+    holds = (value is None) == absent
+    return new(Verdict, (holds, holds, facts, (), ()))
 
 
-def compare(a: Term, sign: str, b: Term) -> Verdict:
-    if type(a.value) in _NUMBERS and type(b.value) in _NUMBERS:  # most comparisons: nothing is in doubt
-        holds = _HOLDS[sign](a.value, b.value)
-        return Verdict(holds, holds, a.facts + b.facts, (), (Compared(a.value, sign, b.value),))
+def compare(a: Term, sign: str, b: Term, new: Callable[..., Any] = tuple.__new__) -> Verdict:
+    left, right = a[0], b[0]
+    kind = type(left)
+    if kind is type(right) and kind in (_NUMBERS if sign in ORDER else _PLAIN):  # most comparisons: nothing is in doubt
+        holds = _HOLDS[sign](left, right)
+        found: Verdict = new(Verdict, (holds, holds, a[1] + b[1], (), (new(Compared, (left, sign, right)),)))
+        return found
     missing = _missing(a, b)
     if missing:
         return missing
@@ -220,7 +233,8 @@ def settle(seen: list[Verdict], decisive: bool) -> Verdict:
 
 def _merge(value: bool | None, likely: bool | None, parts: list[Verdict]) -> Verdict:
     facts = _distinct([part.facts for part in parts])
-    unknown = _distinct([part.unknown for part in parts])
+    missing = [part.unknown for part in parts if part.unknown]
+    unknown = _distinct(missing) if missing else ()
     return Verdict(value, likely, facts, unknown, tuple([pair for part in parts for pair in part.compared]))
 
 

@@ -34,6 +34,9 @@ def server_case(world: Server, coefficient: Coefficients) -> Case:
 
 
 def server_value(world: Server, coefficient: Coefficients, name: str) -> Found:
+    found = world.settings.get(name)
+    if found is not None:
+        return found
     if name.startswith("coefficient."):
         return coefficient(name.partition(".")[2])
     if name == "engine":
@@ -42,7 +45,7 @@ def server_value(world: Server, coefficient: Coefficients, name: str) -> Found:
         return Fact(world.id.partition("#")[2], Written(world.program))
     if name == "version":
         return Fact(world.version.text, world.version.origin) if world.version else None
-    return world.get(name)
+    return world.sizing.get(name)
 
 
 def place(world: Server, name: str) -> Span:

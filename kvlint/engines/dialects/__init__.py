@@ -66,17 +66,21 @@ def signatures(options: Options, words: tuple[str, ...], at: Iterable[tuple[str,
     """
     wanted = set(_ALWAYS)
     for pattern, names in _RELEVANT:
-        if any(pattern.match(word) for word in words):
+        if any(map(pattern.match, words)):
             wanted |= names
     if words and not words[0].startswith("-"):
         wanted.discard("served_name_needs_model")
     flags = tuple((word, words[i + 1 : i + 2]) for i, word in enumerate(words) if word.startswith("-"))
     dashed = tuple(flag.partition("=")[0].replace("_", "-") for flag, _ in flags)
     found = []
+    woken: dict[str | None, bool] = {None: True}
     for release, entry in at:
         features, guards, base = _base(options, release, entry)
-        touched = tuple(i for i, name in guards if name is None or any(name.startswith(flag) for flag in dashed))
-        outcomes = tuple(_outcome(options, flag, following, release, entry) for flag, following in flags)
+        for _, name in guards:
+            if name not in woken:
+                woken[name] = any(name.startswith(flag) for flag in dashed)
+        touched = tuple([i for i, name in guards if woken[name]])
+        outcomes = tuple([_outcome(options, flag, following, release, entry) for flag, following in flags])
         found.append((release, (entry, base, features & wanted, touched, outcomes)))
     return found
 

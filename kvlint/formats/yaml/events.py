@@ -63,6 +63,7 @@ class _Composer:
 
     def run(self) -> Raw | None:
         get, stack, anchors, tracker = self.get, self.stack, self.anchors, self.tracker
+        new: Callable[..., Leaf] = tuple.__new__  # what a named tuple's own class would call
         roots: list[Raw] = []
         append = roots.append
         started = 0
@@ -73,7 +74,8 @@ class _Composer:
                 tracker.before(event, stack)
             if kind is yaml.ScalarEvent:
                 self.count += 1
-                leaf = _leaf(event)
+                start, end = event.start_mark.index, event.end_mark.index
+                leaf = new(Leaf, (start, end, event.value, event.style, event.tag, event.anchor, event.implicit[0]))
                 append(leaf)
                 if leaf.anchor is not None:
                     anchors[leaf.anchor] = leaf
@@ -135,11 +137,6 @@ class _Composer:
         if self.stack:
             self.stack[-1].height = max(self.stack[-1].height, target.height + 1)
         return Alias(start, end, target)
-
-
-def _leaf(event: Any, new: Callable[..., Leaf] = tuple.__new__) -> Leaf:
-    start, end = event.start_mark.index, event.end_mark.index
-    return new(Leaf, (start, end, event.value, event.style, event.tag, event.anchor, event.implicit[0]))
 
 
 def _unprintable(text: str) -> Failure:

@@ -54,8 +54,8 @@ def _known_plan(start: Start, build: int | None, memo: dict[Any, Any] | None) ->
 
 def token_bytes(rows: Iterable[Row], type_k: str, type_v: str) -> tuple[int, int]:
     """Bytes of keys and of values that one token takes in `rows`."""
-    each = [(_row_bytes(row.keys, type_k), _row_bytes(row.values, type_v)) for row in rows]
-    return sum(keys for keys, _ in each), sum(values for _, values in each)
+    every = tuple(rows)
+    return sum([_row_bytes(row.keys, type_k) for row in every]), sum([_row_bytes(row.values, type_v) for row in every])
 
 
 def cache_bytes(

@@ -31,7 +31,7 @@ class Group:
 
     @property
     def bytes_per_block(self) -> int:
-        return sum(spec.page_bytes for spec in self.specs)
+        return sum([spec.page_bytes for spec in self.specs])
 
     def of_layers(self, start: int, end: int) -> Group | None:
         """The part of the group that a pipeline stage of layers `start:end` holds."""

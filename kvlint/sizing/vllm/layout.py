@@ -172,13 +172,15 @@ def _stages(
     for number, size in enumerate(sizes):
         # a draft's layers stand behind the last one, on the last stage
         end = start + size + (len(settings.draft) if number == len(sizes) - 1 else 0)
-        held = tuple(spec for spec in every if start <= spec.layer < end)
+        held = every if len(sizes) == 1 else tuple([spec for spec in every if start <= spec.layer < end])
         if each.model_groups:
             own: tuple[Group, ...] | Refusal | Unknown = tuple(
-                part for group in whole if (part := group.of_layers(start, end)) is not None
+                [part for group in whole if (part := group.of_layers(start, end)) is not None]
             )
+        elif len(sizes) == 1:
+            own = whole
         else:
-            own = groups(tuple(spec for spec in charged if start <= spec.layer < end), settings, each) if held else ()
+            own = groups(tuple([spec for spec in charged if start <= spec.layer < end]), settings, each) if held else ()
         if not isinstance(own, tuple):
             return own
         stages.append(Stage(own, held))
