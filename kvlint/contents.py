@@ -38,15 +38,17 @@ class _Run:
             return _Run.joined(self.paths, [part.translate(_LOWER, idle + _APART) for part in whole])
         return _Run(self.paths, data, _starts(parts))
 
-    def after(self, word: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[bytes, str]]:
+    def after(self, word: bytes, pattern: re.Pattern[bytes]) -> list[tuple[bytes, str]]:
         """What `pattern` takes behind each `word`, and the file where it stands."""
-        at = self.data.find(word)
+        data, paths, starts, match, found = self.data, self.paths, self.starts, pattern.match, []
+        at = data.find(word)
         while at >= 0:
             at += len(word)
-            match = pattern.match(self.data, at)
-            if match is not None:
-                yield match[1], self.paths[bisect_right(self.starts, at) - 1]
-            at = self.data.find(word, at)
+            taken = match(data, at)
+            if taken is not None:
+                found.append((taken[1], paths[bisect_right(starts, at) - 1]))
+            at = data.find(word, at)
+        return found
 
     def holding(self, word: bytes) -> Iterator[str]:
         """The files that hold `word`, each once."""

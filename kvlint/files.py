@@ -58,6 +58,7 @@ class Disk:
     root: Path
     within: tuple[str, ...] = ()
     skipped: list[str] = field(default_factory=list)
+    _top: str = field(default="", repr=False)  # the root as text
 
     def paths(self) -> Iterator[str]:
         for start in sorted(self.within) if self.within else [""]:
@@ -87,8 +88,10 @@ class Disk:
         return paths
 
     def read(self, path: str) -> bytes:
+        if not self._top:
+            self._top = f"{self.root}/"
         try:
-            file = os.open(f"{self.root}/{path}", _READ)
+            file = os.open(self._top + path, _READ)
         except OSError as error:
             raise Unreadable(error.strerror or "cannot be read") from error
         try:

@@ -169,12 +169,12 @@ class Text:
     @property
     def span(self) -> Span:
         """Where the characters to edit stand: every piece in the file of the first one."""
-        return self._span(self.pieces)
+        return self.pieces[0].span if len(self.pieces) == 1 else self._span(self.pieces)
 
     @property
     def via(self) -> tuple[Span, ...]:
         """The uses that led to this text, without repeats, outermost first."""
-        return tuple(dict.fromkeys(use for piece in self.pieces for use in piece.via))
+        return tuple(dict.fromkeys([use for piece in self.pieces for use in piece.via]))
 
     def __len__(self) -> int:
         return len(self.value)

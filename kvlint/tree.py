@@ -62,6 +62,11 @@ class Map:
     def entry(self, key: str) -> Entry | None:
         return self._index.get(key)
 
+    def child(self, key: str) -> Node | None:
+        """The value of a key."""
+        entry = self.entry(key)
+        return entry.value if entry is not None else None
+
     def map(self, *path: str | int) -> Map | None:
         found = step(self, path)
         return found if isinstance(found, Map) else None
@@ -120,8 +125,7 @@ Node = Union[Scalar, Map, List, Opaque]
 def step(node: Node | None, path: tuple[str | int, ...]) -> Node | None:
     for key in path:
         if isinstance(node, Map) and isinstance(key, str):
-            entry = node.entry(key)
-            node = entry.value if entry else None
+            node = node.child(key)
         elif isinstance(node, List) and isinstance(key, int):
             node = node.items[key] if -len(node.items) <= key < len(node.items) else None
         else:

@@ -75,7 +75,7 @@ def launches(launch: Launch, depth: int = 0) -> Iterator[CommandLine]:
 
 def _replaced(line: CommandLine) -> CommandLine:
     """The line with holes for what a template puts into its words, and into its variables."""
-    if not any(_TEMPLATED.search(text.value) for text in (*line.args, *line.env.values())):
+    if not any(map(_TEMPLATED.search, [text.value for text in (*line.args, *line.env.values())])):
         return line
     from kvlint.formats.shell.filled import replaced
 

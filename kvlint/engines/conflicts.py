@@ -23,8 +23,10 @@ def conflicts(engine: str, release: str, version: VersionClaim | None, pins: tup
     """Of the packages that the command line or the file that fixes the engine's version pins beside it."""
     key = parse(release)
     for row in _table():
+        if row["engine"] != engine or key is None:
+            continue
         first, last, since = (parse(row.get(word, "")) for word in ("first", "last", "from"))
-        if row["engine"] != engine or key is None or (first and key < first) or (last and key > last):
+        if (first and key < first) or (last and key > last):
             continue
         text = _beside(row["beside"], version, pins)
         other = parse(text.value.lstrip("=~>< ")) if text is not None and text.known else None

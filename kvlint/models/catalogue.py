@@ -210,7 +210,7 @@ def _published(name: str) -> list[str]:
 @lru_cache(maxsize=1)
 def _keys() -> frozenset[str]:
     """The keys of all rows, for those who ask for many at once."""
-    return frozenset(line.partition(b"\t")[0].decode() for line in COMPILED.read_bytes().splitlines())
+    return frozenset([line.partition(b"\t")[0].decode() for line in COMPILED.read_bytes().splitlines()])
 
 
 def _stored_anew(found: Entry) -> Entry:
@@ -237,7 +237,7 @@ def other_names(key: str) -> Iterator[str]:
 
 
 def _moved(key: str) -> list[str]:
-    pairs = (each for pair in repositories()["moved"].items() for each in (pair, pair[::-1]))
+    pairs = [each for pair in repositories()["moved"].items() for each in (pair, pair[::-1])]
     return [new + key.removeprefix(old) for old, new in pairs if key.startswith(old)]
 
 

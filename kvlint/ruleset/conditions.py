@@ -185,7 +185,7 @@ class _Reader:
         self.met[name] = None
         if name != dotted:
             return lambda lookup: truth.origin_of(lookup(name))
-        return lambda lookup: truth.term_of(lookup(name))
+        return truth.reader(name)
 
     def error(self, node: ast.AST, message: str) -> ConditionError:
         return ConditionError(message, self.expression, getattr(node, "col_offset", 0) + 1)

@@ -119,7 +119,7 @@ class _Borders:
     def __init__(self, *values: Any) -> None:
         self._values = values
 
-    def __iter__(self) -> Iterator[Fraction]:
+    def __iter__(self) -> Iterator[Any]:
         return (end for value in self._values for end in _ends(value))
 
     def beside(self, *values: Any) -> _Borders:
@@ -158,10 +158,10 @@ def within(compared: Iterable[Compared]) -> str:
     return "at the limit"
 
 
-def _ends(value: Any) -> tuple[Fraction, ...]:
+def _ends(value: Any) -> tuple[Any, ...]:
     if isinstance(value, bool) or not isinstance(value, NUMBERS):
         return ()
-    return (_fraction(value.low), _fraction(value.high)) if isinstance(value, Range) else (_fraction(value),)
+    return (value.low, value.high) if isinstance(value, Range) else (value,)
 
 
 def _fraction(value: Any) -> Fraction:
@@ -182,13 +182,13 @@ def _number(value: Any, unit: str, form: str, borders: _Borders) -> str:
         ends = [_number(end, unit, form, borders.beside(value.low, value.high)) for end in (value.low, value.high)]
         return "between " + " and ".join(ends)
     scale, suffix = _scale(value, unit, form)
-    exact = _fraction(value) / scale
-    if exact.denominator == 1:
-        return f"{exact.numerator:,}{suffix}"
-    marks: Iterable[Fraction] = (border / scale for border in borders)
+    top, bottom = _divided(value, scale)
+    if top % bottom == 0:
+        return f"{top // bottom:,}{suffix}"
+    marks = [_divided(border, scale) for border in borders]
     if unit in ("ratio", "fraction"):
-        marks = (*marks, Fraction(floor(value)) / scale, Fraction(ceil(value)) / scale)
-    return _digits(exact, DECIMALS, marks) + suffix
+        marks += [_divided(floor(value), scale), _divided(ceil(value), scale)]
+    return _digits((top, bottom), DECIMALS, marks) + suffix
 
 
 def _scale(value: Any, unit: str, form: str) -> tuple[Fraction | int, str]:
@@ -204,22 +204,35 @@ def _scale(value: Any, unit: str, form: str) -> tuple[Fraction | int, str]:
     return (BINARY[fitting[0]], f" {fitting[0]}") if fitting else (1, " bytes")
 
 
-def _digits(value: Fraction, decimals: int, marks: Iterable[Fraction]) -> str:
+Ratio = tuple[int, int]  # of two whole numbers, the second above zero: rounding needs no more, and no common divisors
+
+
+def _divided(value: Any, scale: Fraction | int) -> Ratio:
+    exact = value if isinstance(value, int) else _fraction(value)
+    return exact.numerator * scale.denominator, exact.denominator * scale.numerator
+
+
+def _digits(value: Ratio, decimals: int, marks: Iterable[Ratio]) -> str:
     """`value` with as many decimals as it has, at most `decimals`, and more only while it would print as one of the marks."""
-    others: list[Fraction] | None = None
-    while (rounded := round(value, decimals)) != value:
-        others = [mark for mark in marks if mark != value] if others is None else others
-        if all(round(mark, decimals) != rounded for mark in others):
+    others = [mark for mark in marks if mark[0] * value[1] != value[0] * mark[1]]
+    while True:
+        rounded = _rounded(value, decimals)
+        whole = rounded * value[1] == value[0] * 10**decimals
+        if whole or all(_rounded(mark, decimals) != rounded for mark in others):
             break
         decimals += 1
-    text = f"{_scaled(rounded, decimals):,}" if not decimals else _decimal(rounded, decimals)
-    return text.rstrip("0").rstrip(".") if decimals and rounded == value else text
+    text = _decimal(rounded, decimals)
+    return text.rstrip("0").rstrip(".") if whole and decimals else text
 
 
-def _scaled(value: Fraction, decimals: int) -> int:
-    return int(value * 10**decimals)
+def _rounded(value: Ratio, decimals: int) -> int:
+    """`value` × 10^decimals to the nearest whole number, of two the even one."""
+    ten: int = 10**decimals
+    whole, rest = divmod(value[0] * ten, value[1])
+    over = 2 * rest - value[1]
+    return whole + 1 if over > 0 or (over == 0 and whole % 2 == 1) else whole
 
 
-def _decimal(value: Fraction, decimals: int) -> str:
-    whole, rest = divmod(abs(_scaled(value, decimals)), 10**decimals)
-    return f"{'-' if value < 0 else ''}{whole:,}.{rest:0{decimals}}"
+def _decimal(scaled: int, decimals: int) -> str:
+    whole, rest = divmod(abs(scaled), 10**decimals)
+    return f"{'-' if scaled < 0 else ''}{whole:,}" + (f".{rest:0{decimals}}" if decimals else "")

@@ -88,13 +88,25 @@ def _decimal(value: float) -> Fraction:
 _ABSENT = Term(None)
 
 
-def term_of(found: Fact[Any] | Unknown | None, new: Callable[..., Term] = tuple.__new__) -> Term:
-    if found is None:
-        return _ABSENT
+def term_of(found: Fact[Any] | Unknown | None) -> Term:
     if isinstance(found, Fact):
+        return Term(exact(found.value), (found,))
+    return Term(None, (), (found,)) if isinstance(found, Unknown) else _ABSENT
+
+
+def reader(name: str, new: Callable[..., Term] = tuple.__new__) -> Callable[[Callable[[str], Any]], Term]:
+    """What gives `term_of` the value of a name: most of what rules do, and so without a call of its own."""
+
+    def read(lookup: Callable[[str], Any]) -> Term:
+        found = lookup(name)
+        if found is None:
+            return _ABSENT
+        if type(found) is not Fact:
+            return term_of(found)
         value = found.value
         return new(Term, (exact(value) if type(value) is float else value, (found,), ()))
-    return Term(None, (), (found,))
+
+    return read
 
 
 def origin_of(found: Fact[Any] | Unknown | None) -> Term:
@@ -127,8 +139,8 @@ def _missing(*terms: Term) -> Verdict | None:
         if term.value is None:
             if not term.unknown:
                 return SILENT
-            unknown += term.unknown
-    return Verdict(None, None, (), _distinct((unknown,))) if unknown else None
+            unknown += tuple(each for each in term.unknown if not any(each is known for known in unknown))
+    return Verdict(None, None, (), unknown) if unknown else None
 
 
 def truth(term: Term, negated: bool) -> Verdict:
@@ -232,12 +244,14 @@ def settle(seen: list[Verdict], decisive: bool) -> Verdict:
 
 
 def _merge(value: bool | None, likely: bool | None, parts: list[Verdict]) -> Verdict:
-    facts = _distinct([part.facts for part in parts])
-    missing = [part.unknown for part in parts if part.unknown]
-    unknown = _distinct(missing) if missing else ()
-    return Verdict(value, likely, facts, unknown, tuple([pair for part in parts for pair in part.compared]))
-
-
-def _distinct(groups: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """The items of all groups, the same object once (facts may be deep: they are told apart by identity)."""
-    return tuple({id(item): item for group in groups for item in group}.values())
+    """Of facts and unknowns each object once: they may be deep, and are told apart by identity."""
+    facts: dict[int, Fact[Any]] = {}
+    unknown: dict[int, Unknown] = {}
+    compared: tuple[Compared, ...] = ()
+    for part in parts:
+        for fact in part.facts:
+            facts[id(fact)] = fact
+        for missing in part.unknown:
+            unknown[id(missing)] = missing
+        compared += part.compared
+    return Verdict(value, likely, tuple(facts.values()), tuple(unknown.values()), compared)

@@ -112,7 +112,7 @@ CARRIER = Kubernetes()
 def _builds(items: list[Item], project: Project) -> tuple[list[Cluster], dict[tuple[str, int], Item]]:
     """What the kustomizations of the project make of the items, and the patches among these whose object is not in view."""
     files = any(kind_of(item.path) in ("yaml", "json") for item in items)  # others hold documents as texts
-    if not files or not any(path.rpartition("/")[2] in KUSTOMIZATIONS for path in project.all_paths):
+    if not files or {path.rpartition("/")[2] for path in project.all_paths}.isdisjoint(KUSTOMIZATIONS):
         return [], {}
     from kvlint.carriers.kubernetes import kustomize
 

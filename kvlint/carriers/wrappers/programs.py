@@ -117,7 +117,7 @@ def openings(args: Sequence[Text]) -> list[Opening]:
     """Where unseen words may be spliced in: arguments that are nothing but an unquoted interpolation."""
     found = []
     for index, word in enumerate(args):
-        if _is_splice(word):
+        if word.holes and _is_splice(word):
             hole = next(hole for hole in word.holes if hole.splice)
             found.append(Opening(index, hole.span, hole.reason, hole.supply))
     return found

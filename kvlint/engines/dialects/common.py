@@ -124,7 +124,7 @@ def effect(options: Options, release: str, option: Option, spelling: str, words:
     """What decides the outcome of `option` followed by `words`; equal for records that differ in nothing that shows."""
     if option.nargs == 0 and option.action in ("store_true", "BooleanOptionalAction"):
         return option.dest, option.turns_off(spelling)
-    whole = tuple(repr(getattr(option, name)) for name in _DECISIVE)
+    whole = tuple([repr(getattr(option, name)) for name in _DECISIVE])
     if option.type.startswith("json:"):
         return whole, options.shape(option.type[len("json:") :], release)
     if option.nargs is not None or option.action != "store" or len(words) != 1 or HOLE in words[0] or "." in spelling:

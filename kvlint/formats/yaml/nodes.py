@@ -186,14 +186,14 @@ class _List(List):
 
 
 class _Map(Map):
-    """Most entries of a file are asked for by nobody: each is made when it is, as long as all keys are plain words."""
+    """Most values of a file are asked for by nobody: each is made when it is, as long as all keys are plain words."""
 
-    __slots__ = ("_branch", "_frame", "_made", "_places", "_some")
+    __slots__ = ("_branch", "_children", "_frame", "_made", "_places")
     _branch: Branch
+    _children: dict[str, Node]
     _frame: Frame
     _made: _Entries | None
     _places: dict[str, int] | None
-    _some: dict[str, Entry]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Map:  # type: ignore[misc]
         return Map(*args, **kwargs)
@@ -204,32 +204,31 @@ class _Map(Map):
         made._frame = frame
         made._branch = branch
         made._made = made._places = None
-        made._some = {}
+        made._children = {}
         return made
 
-    def entry(self, key: str) -> Entry | None:
-        found = self._some.get(key)
+    def child(self, key: str) -> Node | None:
+        found = self._children.get(key)
         if found is not None:
             return found
         if self._places is None:
             self._places = _places(self._frame, self._branch)
         if self._made is not None or not self._places:
-            return self.made.index.get(key)
+            entry = self.made.index.get(key)
+            return entry.value if entry is not None else None
         place = self._places.get(key)
         if place is None:
             return None
-        children = self._branch.children
-        found = Entry(_key(self._frame, children[place]), wrap(self._frame, children[place + 1]))
-        self._some[key] = found
+        found = self._children[key] = wrap(self._frame, self._branch.children[place])
         return found
 
     def __contains__(self, key: str) -> bool:
-        return self.entry(key) is not None
+        return self.child(key) is not None
 
     @property
     def made(self) -> _Entries:
         if self._made is None:
-            self._made = _Entries(self._frame, self._branch, self._some)
+            self._made = _Entries(self._frame, self._branch, self._children)
         return self._made
 
     @property
@@ -258,7 +257,7 @@ class _Entries:
 
     __slots__ = ("duplicates", "entries", "index", "unknown")
 
-    def __init__(self, frame: Frame, branch: Branch, some: dict[str, Entry]) -> None:
+    def __init__(self, frame: Frame, branch: Branch, known: dict[str, Node]) -> None:
         self.duplicates: list[Scalar] = []
         self.unknown: tuple[Opaque, ...] = ()
         self.entries: list[Entry] = []
@@ -269,8 +268,8 @@ class _Entries:
                 place = len(self.entries) if place < 0 else place
                 merges += _sources(frame, value)
             else:
-                made = some.get(key.value) if some and isinstance(key, Leaf) else None
-                self.entries.append(made or Entry(_key(frame, key), wrap(frame, value)))
+                node = known.get(key.value) if known and isinstance(key, Leaf) else None
+                self.entries.append(Entry(_key(frame, key), node if node is not None else wrap(frame, value)))
         self.index = {entry.key.value: entry for entry in self.entries}
         if len(self.index) < len(self.entries):
             self._settle(frame)
@@ -330,12 +329,12 @@ Merge = tuple[Frame, Raw]
 
 
 def _places(frame: Frame, branch: Branch) -> dict[str, int]:
-    """Where each key stands among the children; none at all where merges, templates or repeated keys need a closer look."""
+    """Where the value of each key stands among the children; nothing where merges, templates or repeats need a closer look."""
     if frame.template is not None:
         return {}
     keys = branch.children[::2]
     names = [key.value for key in keys if type(key) is Leaf]
-    found = {name: 2 * number for number, name in enumerate(names)}
+    found = {name: 2 * number + 1 for number, name in enumerate(names)}
     plain = len(found) == len(keys) == len(branch.children) / 2 and "<<" not in found
     return found if plain else {}
 

@@ -43,19 +43,17 @@ def promoted(specs: tuple[Spec, ...], manager: bool, rules: Rules) -> Specs:
     """Window layers as full ones, where the release or the switched-off manager charges them so."""
     kinds = {spec.kind for spec in specs}
     if rules.window_layers == "full":
-        return tuple(_full(spec, rules) for spec in specs)
+        return tuple([spec if spec.span is None else _full(spec, rules) for spec in specs])
     if manager or len(kinds) == 1:
         return specs
     if "state" in kinds:
         return Refusal("recurrent and attention layers cannot share a pool without the hybrid KV cache manager")
     if not kinds & {"full", "latent"}:
         return Refusal("layers of several kinds, none of them full, need the hybrid KV cache manager")
-    return tuple(_full(spec, rules) for spec in specs)
+    return tuple([spec if spec.span is None else _full(spec, rules) for spec in specs])
 
 
 def _full(spec: Spec, rules: Rules) -> Spec:
-    if spec.span is None:
-        return spec
     page = spec.page_bytes
     if rules.promotion_drops_value_dim:
         _, key_dim, value_dim = spec.shape

@@ -71,7 +71,11 @@ def specs(arch: Architecture, settings: Settings, rules: Rules) -> Specs:
     block = attention_block(arch, settings, rules)
     if not isinstance(block, int):
         return block
-    found = [_token_spec(index, part, size, block) for index, part, size in tokens]
+    kinds = {id(part): _token_kind(part) for _, part, _ in tokens}
+    found = []
+    for index, part, size in tokens:
+        kind, shape, span = kinds[id(part)]
+        found.append(Spec(index, kind, block, block * size, shape or (size,), span))
     found += [_state_spec(index, part, block * tokens[0][2], block, arch, settings, rules) for index, part, _ in states]
     if rules.model_order:
         found.sort(key=lambda spec: spec.layer)
@@ -236,16 +240,17 @@ def smallest_block_size(arch: Architecture, settings: Settings) -> int | Outcome
     return only
 
 
-def _token_spec(index: int, part: Part, size: int, block: int) -> Spec:
+def _token_kind(part: Part) -> tuple[str, tuple[int, ...], int | None]:
+    """The kind of a layer's spec, its shape and its span; a latent layer's shape is its size."""
     if isinstance(part, Latent):
-        return Spec(index, "latent", block, block * size, (size,))
+        return "latent", (), None
     assert isinstance(part, Attention)
     shape = (part.kv_heads, part.key_dim, part.value_dim)
     if part.chunk is not None:
-        return Spec(index, "chunked", block, block * size, shape, part.chunk)
+        return "chunked", shape, part.chunk
     if part.window is not None:
-        return Spec(index, "sliding", block, block * size, shape, part.window)
-    return Spec(index, "full", block, block * size, shape)
+        return "sliding", shape, part.window
+    return "full", shape, None
 
 
 def _state_spec(
