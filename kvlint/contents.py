@@ -13,6 +13,7 @@ from kvlint.records import dataclass, field
 RUN_BYTES = 2**18
 _APART = b"\xff"  # stands between files, in no word that is searched for and in no text that is UTF-8
 _LOWER = bytes(range(256)).lower()
+_COMMONEST = b"ae:.-"  # of configuration files
 _KIND = regex(rb"[\"']?[ \t]*:[ \t]*[\"']?([A-Za-z]+)")
 
 
@@ -116,16 +117,17 @@ class Contents:
     def hinted(self, words: Collection[bytes]) -> Iterator[tuple[bytes, str]]:
         """Each of `words`, which are in lower case, with the files that hold it in whatever case, and with a few more.
 
-        Bytes that stand in no word are left out first.  That halves what is searched, and makes words of what stood apart.
+        Bytes that stand in no word are left out first, and the commonest that do, there as in the words.  What is left to search
+        is a third, in which some words are made of what stood apart.
         """
         self._close()
-        letters = set(b"".join(words))
-        letters |= set(_APART)
-        idle = bytes(byte for byte, lower in enumerate(_LOWER) if lower not in letters)
+        letters = {*b"".join(words), *_APART} - {*_COMMONEST}
+        idle = bytes([byte for byte, lower in enumerate(_LOWER) if lower not in letters])
+        short = {word: word.translate(None, idle) for word in words}
         for run in self._runs:
-            short = run.without(idle)
-            for word in words:
-                for path in short.holding(word):
+            bare = run.without(idle)
+            for word, rest in short.items():
+                for path in bare.holding(rest):
                     yield word, path
 
     def _close(self) -> None:
