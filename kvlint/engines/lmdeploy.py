@@ -197,7 +197,10 @@ def _dtype(fields: Fields, model: Model | None) -> Value[str] | None:
 
 
 @quantity(
-    "memory_fraction", unit="fraction", formula="cache_max_entry_count, where it is a share", source="lmdeploy.md"
+    "memory_fraction",
+    unit="fraction",
+    formula="cache_max_entry_count, where it is a share",
+    source="lmdeploy/messages.py: cache_max_entry_count",
 )
 def share(release: str, **given: Any) -> Fraction | Unknown:
     from kvlint.sizing.lmdeploy import sizes as lmdeploy

@@ -148,7 +148,12 @@ def devices_needed(tensor_parallel: int, pipeline_parallel: int, data_parallel: 
     return tensor_parallel * pipeline_parallel * (1 if dp_attention else data_parallel)
 
 
-@quantity("attention_ranks", unit="ranks", formula="DP under DP attention, else 1", source="sglang.md: attention TP")
+@quantity(
+    "attention_ranks",
+    unit="ranks",
+    formula="DP under DP attention, else 1",
+    source="sglang/srt/layers/dp_attention.py: attention TP is TP ÷ DP",
+)
 def attention_ranks(data_parallel: int, dp_attention: bool) -> int:
     return data_parallel if dp_attention else 1
 
@@ -328,7 +333,10 @@ def _prefixes(fields: Fields, settled: Value[Any]) -> Value[Any]:
 
 
 @quantity(
-    "width_per_rank", unit="sequences", formula="max_running_requests ÷ attention ranks", source="sglang-pool.md 2.6"
+    "width_per_rank",
+    unit="sequences",
+    formula="max_running_requests ÷ attention ranks",
+    source="sglang: max_running_requests // dp_size",
 )
 def per_rank(requests: int, attention_ranks: int) -> int:
     return requests // attention_ranks

@@ -14,14 +14,24 @@ ANY_LENGTH: Fact[int] = Fact(1 << 40, Assumed("longer than any batch"))
 ROPE_FLAGS = ("rope_scaling", "rope_theta")
 
 
-@quantity("model_window", unit="tokens", formula="smallest stated length, scaled by rope", source="kv-formulas 12")
+@quantity(
+    "model_window",
+    unit="tokens",
+    formula="smallest stated length, scaled by rope",
+    source="vllm/config: the smallest of the length keys, times the rope factor",
+)
 def model_window(architecture: Any, release: str) -> int | Unknown:
     from kvlint.sizing.vllm.sizes import derived_max_model_len
 
     return derived_max_model_len(architecture, release)
 
 
-@quantity("window", unit="tokens", formula="the model's own length", source="kv-formulas 12")
+@quantity(
+    "window",
+    unit="tokens",
+    formula="the model's own length",
+    source="vllm/config: the smallest of the length keys, times the rope factor",
+)
 def default_window(architecture: Any, release: str) -> int | Unknown:
     from kvlint.sizing.vllm.sizes import default_max_model_len
 
@@ -57,12 +67,22 @@ def window_of(fields: Fields, model: Model | None) -> dict[str, Value[Any] | Non
     }
 
 
-@quantity("batched_tokens", unit="tokens", formula="by device memory and release", source="vllm.md 5")
+@quantity(
+    "batched_tokens",
+    unit="tokens",
+    formula="by device memory and release",
+    source="vllm/engine/arg_utils.py: defaults by device memory",
+)
 def default_tokens(**inputs: Any) -> int | Unknown:
     return _defaults(inputs, 0)
 
 
-@quantity("batch_width", unit="sequences", formula="by device memory and release", source="vllm.md 5")
+@quantity(
+    "batch_width",
+    unit="sequences",
+    formula="by device memory and release",
+    source="vllm/engine/arg_utils.py: defaults by device memory",
+)
 def default_width(**inputs: Any) -> int | Unknown:
     return _defaults(inputs, 1)
 
@@ -81,7 +101,12 @@ def over_ranks(width: int, data_parallel: int) -> int:
     return width * data_parallel
 
 
-@quantity("chunked_prefill", unit="", formula="off up to 32,768 tokens", source="vllm.md 2: as V0 starts")
+@quantity(
+    "chunked_prefill",
+    unit="",
+    formula="off up to 32,768 tokens",
+    source="vllm/engine/arg_utils.py: V0 turns chunks on above 32,768 tokens",
+)
 def default_chunks(release: str, max_model_len: int) -> bool | None:
     from kvlint.sizing.vllm.sizes import chunks_by_default
 

@@ -44,7 +44,7 @@ def full_graphs(fields: Fields) -> Value[bool]:
 
 
 def manager(fields: Fields, written: Value[bool] | None, model: Model | None) -> Value[bool] | None:
-    """Off by the flag, or by a KV connector in the releases that cannot combine the two (vllm.md 4.2)."""
+    """Off by the flag, or by a KV connector in the releases that cannot combine the two."""
     if written is not None:
         return written
     connector = fields.written("kv_transfer_config")

@@ -59,7 +59,7 @@ OF_MLX = regex(r"(?P<name>.+?)(?P<mlx>[-_.]mlx)?[-_.](?:(?P<bits>[2-8])[-_]?bit|
 # Bits of a weight beside its own: a 16-bit scale and offset for each group of 128, 64 (the default) or 32.
 OF_GROUPS = (Fraction(32, 128), Fraction(32, 64), Fraction(32, 32))
 
-# What a scraped table writes where it finds no length under the usual key (kv-formulas 13).
+# What a scraped table writes where it finds no length under the usual key.
 UNSTATED = 4096
 
 COMPILED = DIRECTORY / "models-catalogue.tsv"

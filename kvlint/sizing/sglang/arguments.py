@@ -198,7 +198,7 @@ def image_mib(model: Model, settings: Settings, rules: Rules, device: Device) ->
 def static_fraction(
     model: Model, settings: Settings, rules: Rules, device: Device, chunk: int, width: int
 ) -> float | Outcome:
-    """mem_fraction_static: weights and cache as a share of the memory free before loading (sglang-pool.md 2.5)."""
+    """mem_fraction_static: weights and cache as a share of the memory free before loading."""
     if settings.mem_fraction_static is not None:
         return float(settings.mem_fraction_static)
     total = device.total_mib

@@ -1,4 +1,4 @@
-"""Bytes that a token and a state take on one rank, as the engine counts them (sglang-pool.md 2.1, 2.4)."""
+"""Bytes that a token and a state take on one rank, as the engine counts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From free memory to tokens, state slots and requests (sglang-pool.md 2).
+"""From free memory to tokens, state slots and requests, as the engine's own code did when it was run.
 
 Memory is in GiB as binary floating-point numbers until bytes are cut from it, as in the engine.
 """

@@ -258,12 +258,22 @@ def weights_per_device(weights_bytes: int, tensor_parallel: int, pipeline_parall
     return max(0, -(-weights_bytes // (tensor_parallel * pipeline_parallel)) - cpu_offload_bytes)
 
 
-@quantity("usable_bytes", unit="B", formula="⌊free before loading × mem_fraction_static⌋", source="sglang-pool.md 2")
+@quantity(
+    "usable_bytes",
+    unit="B",
+    formula="⌊free before loading × mem_fraction_static⌋",
+    source="sglang==0.5.23:sglang/srt/mem_cache/kv_cache_configurator.py:2990-3412",
+)
 def usable_bytes(free_before: int, memory_fraction: Fraction) -> int:
     return int(free_before * memory_fraction)
 
 
-@quantity("free_before", unit="B", formula="device memory - context", source="sglang-pool.md 1: free before loading")
+@quantity(
+    "free_before",
+    unit="B",
+    formula="device memory - context",
+    source="sglang: the least free memory of the ranks, read before the model is loaded",
+)
 def free_before(device_memory: int, non_torch: int) -> int:
     return max(0, device_memory - non_torch)
 
@@ -274,7 +284,10 @@ def free_after(free_before: int, weights: int) -> int:
 
 
 @quantity(
-    "heads_remainder", unit="heads", formula="attention heads mod (TP ÷ attention DP)", source="sglang.md: attention TP"
+    "heads_remainder",
+    unit="heads",
+    formula="attention heads mod (TP ÷ attention DP)",
+    source="sglang/srt/layers/dp_attention.py: attention TP is TP ÷ DP",
 )
 def heads_remainder(attention_heads: int, tensor_parallel: int, attention_ranks: int) -> int:
     ranks = tensor_parallel // attention_ranks if attention_ranks else tensor_parallel

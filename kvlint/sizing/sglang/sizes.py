@@ -133,7 +133,7 @@ def _held(arch: Architecture, settings: Settings, each: Rules, tokens: int) -> R
     alone = standing_alone(model, settings, each)
     if not isinstance(alone, Arguments):
         return alone
-    # releases that budget a sparse row without its scales store it with them (sglang-pool.md 2.1)
+    # releases that budget a sparse row without its scales store it with them
     stored = replace(each, sparse_budget="stored") if each.sparse_raw_default else each
     price = sglang_cells.cells(alone, settings, stored)
     if not isinstance(price, Cells):

@@ -84,7 +84,7 @@ def blocks_by_stage(layout: Layout, available: Available) -> tuple[int, ...]:
 
 
 def state_blocks(layout: Layout, available: Available) -> int | None:
-    """Blocks that bound the batch width of a model with recurrent layers (vllm.md 4.5); None without such layers."""
+    """Blocks that bound the batch width of a model with recurrent layers; None without such layers."""
     return blocks(layout, available) if layout.recurrent else None
 
 

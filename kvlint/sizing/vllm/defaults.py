@@ -1,4 +1,4 @@
-"""What vLLM takes for settings that are not given: the batch, and the window (vllm.md 5, kv-formulas.md 12)."""
+"""What vLLM takes for settings that are not given: the batch, and the window."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def available_kv(
     "activation_bytes",
     unit="B",
     formula="batched_tokens × activation_bytes_per_token, less for those beyond what was measured",
-    source="vllm.md 4.1: the profiling run is a batch of max_num_batched_tokens (V0 without chunked prefill: the window)",
+    source="gpu_worker.py of vllm==0.33.0: profiling runs max_num_batched_tokens (V0 without chunks: the window)",
 )
 def activation_bytes(
     batched_tokens: int,
@@ -48,7 +48,7 @@ def activation_bytes(
     "weights_bytes_per_device",
     unit="B",
     formula="⌈expert_bytes ÷ (TP × PP × DP with EP)⌉ + ⌈(weights_bytes - expert_bytes) ÷ (TP × PP)⌉ - offload",
-    source="vllm.md 4.1; a lower bound: embeddings stand on the first and last stage only",
+    source="a lower bound: embeddings stand on the first and last stage only",
 )
 def weights_per_device(
     weights_bytes: int,
@@ -89,5 +89,5 @@ def graphs_in_budget(release: str, *, enforce_eager: bool = False, estimate: boo
 
 
 def requested_bytes(device_bytes: int, memory_fraction: Fraction) -> int:
-    """What the server claims of the device's total memory; less must be free at start (vllm.md 4.1, since 0.9.2)."""
+    """What the server claims of the device's total memory; less must be free at start since 0.9.2."""
     return int(device_bytes * memory_fraction)

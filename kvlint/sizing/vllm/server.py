@@ -91,7 +91,7 @@ def state_blocks(layout: Layout, pool_bytes: int) -> int | None:
     "kv_bytes_per_token",
     unit="B",
     formula="Σ growing layers of bytes of one token, one copy",
-    source="vllm.md 3: the page of each kind of layer",
+    source="vllm/v1/kv_cache_interface.py: the page of each kind of layer",
 )
 def kv_bytes_per_token(
     architecture: Architecture, release: str, kv_cache_dtype: str, model_dtype: str | None = None
@@ -121,13 +121,15 @@ def slot_bytes(layout: Layout) -> int:
     "pool_bytes",
     unit="B",
     formula="blocks × bytes per block",
-    source="vllm.md 4.1: the override replaces the block count",
+    source="vllm/v1/core/kv_cache_utils.py: num_gpu_blocks_override replaces the block count",
 )
 def pool_of_blocks(layout: Layout, blocks: int) -> int:
     return blocks * layout.bytes_per_block
 
 
-@quantity("expert_bytes", unit="B", formula="expert parameters × 2, at most the weights", source="kv-formulas 11")
+@quantity(
+    "expert_bytes", unit="B", formula="expert parameters × 2, at most the weights", source="exact parameter counts"
+)
 def expert_bytes(architecture: Architecture, weights_bytes: int) -> int | Unknown:
     """16-bit experts; of a quantized checkpoint all weights, so that what is spread is never more than it can be."""
     from kvlint.models.weights import experts
