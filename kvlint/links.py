@@ -51,36 +51,69 @@ class Chain:
 
 def connect(groups: Iterable[ServerGroup], admissions: Iterable[Admission]) -> Chain:
     """Prove what can be proved, and note each admission's servers."""
-    groups, admissions = list(groups), list(admissions)
-    chain = Chain()
+    admissions = list(admissions)
+    known, chain = _Known(list(groups), admissions), Chain()
     for front in admissions:
-        found = [*_reach(front, groups, admissions, chain, ())]
+        found = [*_reach(front, known, chain, ())]
         chain.links += found
         front.servers = tuple(dict.fromkeys(link.group.id for link in found))
     return chain
 
 
-def _reach(
-    front: Admission,
-    groups: list[ServerGroup],
-    admissions: list[Admission],
-    chain: Chain,
-    seen: tuple[Admission, ...],
-) -> Iterator[Link]:
+class _Known:
+    """What addresses may lead to, by where it stands and what it serves: a gateway may list thousands of models."""
+
+    def __init__(self, groups: list[ServerGroup], admissions: list[Admission]) -> None:
+        self.groups = groups
+        self._started: dict[int, list[ServerGroup]] = {}
+        self._within: dict[str, list[ServerGroup]] = {}
+        for group in groups:
+            self._started.setdefault(id(group.first.process), []).append(group)
+            self._within.setdefault(group.first.site.unit, []).append(group)
+        self._proxies = [each for each in admissions if "port" in each.settings or "hosts" in each.settings]
+        self._general: dict[str, dict[int, Admission]] = {}  # by unit: they pass on whatever is asked for
+        self._named: dict[str, dict[int, Admission]] = {}
+        for number, proxy in enumerate(self._proxies):
+            if "general" in proxy.settings:
+                self._general.setdefault(proxy.unit, {})[number] = proxy
+            else:
+                for name in (proxy.name, *proxy.names):
+                    self._named.setdefault(name, {})[number] = proxy
+
+    def started_as(self, process: Process) -> list[ServerGroup]:
+        return self._started.get(id(process), [])
+
+    def within(self, unit: str) -> list[ServerGroup]:
+        return self._within.get(unit, [])
+
+    def named(self, target: Endpoint) -> list[Admission]:
+        """The proxies of all units that hold a model that is asked for, in their order."""
+        return self._in_order([self._named.get(name, {}) for name in target.names])
+
+    def asked(self, unit: str, target: Endpoint) -> list[Admission]:
+        """The proxies of a unit that listen to what is sent to an address, in their order."""
+        named = [self._named.get(name, {}) for name in target.names]
+        near = self._in_order([self._general.get(unit, {}), *named]) if target.names else self._proxies
+        return [proxy for proxy in near if listens(proxy, target, unit)]
+
+    def _in_order(self, found: list[dict[int, Admission]]) -> list[Admission]:
+        return [self._proxies[number] for number in sorted({number for each in found for number in each})]
+
+
+def _reach(front: Admission, known: _Known, chain: Chain, seen: tuple[Admission, ...]) -> Iterator[Link]:
     if front in seen or len(seen) > 8:
         return
     target = front.target
     if isinstance(target, Process):
-        for group in groups:
-            if group.first.process is target:
-                yield Link((front,), group)
+        for group in known.started_as(target):
+            yield Link((front,), group)
         return
     if not isinstance(target, Endpoint):
         return
-    candidates, proxies = _inside(front, target, groups, admissions)
+    candidates, proxies = _inside(front, target, known)
     supposed = not candidates and not proxies
     if supposed:
-        candidates, proxies = _elsewhere(front, target, groups, admissions)
+        candidates, proxies = _elsewhere(front, target, known)
     if len(candidates) + len(proxies) > 1:
         ids = (*(group.id for group in candidates), *(each.id for each in proxies))
         chain.ambiguous.append((front, ids))
@@ -88,17 +121,15 @@ def _reach(
     for group in candidates:
         yield Link((front,), group, supposed)
     for proxy in proxies:
-        for link in _reach(proxy, groups, admissions, chain, (*seen, front)):
+        for link in _reach(proxy, known, chain, (*seen, front)):
             yield Link((front, *link.hops), link.group, supposed or link.supposed)
 
 
-def _inside(
-    front: Admission, target: Endpoint, groups: list[ServerGroup], admissions: list[Admission]
-) -> tuple[list[ServerGroup], list[Admission]]:
+def _inside(front: Admission, target: Endpoint, known: _Known) -> tuple[list[ServerGroup], list[Admission]]:
     """What an address names in the unit that it leads to; of equal names those of the front's own build, then the nearest."""
     for unit in units_of(target, front.unit):
-        candidates = _asked([group for group in groups if answers(group, target, unit)], target)
-        proxies = [each for each in admissions if each is not front and listens(each, target, unit)]
+        candidates = _asked([group for group in known.within(unit) if answers(group, target, unit)], target)
+        proxies = [each for each in known.asked(unit, target) if each is not front]
         if candidates or proxies:
             break
     else:
@@ -144,9 +175,7 @@ def units_of(target: Endpoint, unit: str) -> tuple[str, ...]:
 _MACHINES = ("host ", "compose ", "nix ")
 
 
-def _elsewhere(
-    front: Admission, target: Endpoint, groups: list[ServerGroup], admissions: list[Admission]
-) -> tuple[list[ServerGroup], list[Admission]]:
+def _elsewhere(front: Admission, target: Endpoint, known: _Known) -> tuple[list[ServerGroup], list[Admission]]:
     """What an address may name in other units: of all that has its port and the model that is asked for, the nearest.
 
     A file that no service of a compose project mounts is supposed to be for the one whose service it names; else, and where a
@@ -158,8 +187,8 @@ def _elsewhere(
     if not local and not front.unit.startswith(("host ", "helm ")):
         return [], []
     if not local and ("." in target.host or front.unit.startswith("helm ")):
-        return _in_some_namespace(front, target, groups), []
-    other = [each for each in groups if each.first.site.unit not in ("", front.unit)]
+        return _in_some_namespace(front, target, known.groups), []
+    other = [each for each in known.groups if each.first.site.unit not in ("", front.unit)]
     found: list[ServerGroup] = []
     for group in other:
         server = group.first
@@ -170,18 +199,15 @@ def _elsewhere(
             matches = answers(group, target, server.site.unit) and server.site.unit.startswith("compose ")
             matches = matches and (server.engine not in CHECKS_NAMES or _named(server.names, target) is not False)
         found += [group] if matches else []
+    units = _MACHINES if local else ("compose ",)
     proxies = [
         each
-        for each in admissions
-        if each.unit.startswith(_MACHINES if local else "compose ")
-        and each.unit != front.unit
-        and "general" not in each.settings
-        and _named((each.name, *each.names), target) is True
-        and listens(each, target, each.unit)
+        for each in known.named(target)
+        if each.unit.startswith(units) and each.unit != front.unit and listens(each, target, each.unit)
     ]
     places = {id(each): each.first.site.place.path for each in found} | {id(each): each.place.path for each in proxies}
     if not found and not proxies and not local:
-        return _in_some_namespace(front, target, groups), []
+        return _in_some_namespace(front, target, known.groups), []
     near = nearest_paths(front.place.path, places.values())
     return (
         [each for each in found if places[id(each)] in near],
