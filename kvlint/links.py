@@ -40,9 +40,15 @@ class Chain:
 
     links: list[Link] = field(default_factory=list)
     ambiguous: list[tuple[Admission, tuple[str, ...]]] = field(default_factory=list)
+    _by_group: dict[int, list[Link]] = field(default_factory=dict, repr=False)
+
+    def add(self, links: Iterable[Link]) -> None:
+        for link in links:
+            self.links.append(link)
+            self._by_group.setdefault(id(link.group), []).append(link)
 
     def of(self, group: ServerGroup) -> list[Link]:
-        return [link for link in self.links if link.group is group]
+        return self._by_group.get(id(group), [])
 
     def adjacent(self) -> Iterator[Link]:
         """Links without a hop between."""
@@ -55,7 +61,7 @@ def connect(groups: Iterable[ServerGroup], admissions: Iterable[Admission]) -> C
     known, chain = _Known(list(groups), admissions), Chain()
     for front in admissions:
         found = [*_reach(front, known, chain, ())]
-        chain.links += found
+        chain.add(found)
         front.servers = tuple(dict.fromkeys(link.group.id for link in found))
     return chain
 
