@@ -1,0 +1,39 @@
+"""Scripts whose rest stays unread say so where an engine stands in it: never a silent pass, and never an error of ours."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvlint.pipeline import check_files
+
+SERVE = "vllm serve Qwen/Qwen3-8B --max-model-len 8192\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        ('echo "starting\n', "a quote is not closed"),
+        ("echo 'starting\n", "a quote is not closed"),
+        ("now=$(date\n", "a parenthesis is not closed"),
+        ("if true; then " * 3000 + "\n", "nests deeper than is followed"),
+    ],
+)
+def test_what_is_not_read_is_told(before: str, reason: str) -> None:
+    report = check_files({"serve.sh": f"#!/bin/bash\n{before}{SERVE}".encode()})
+    assert report.internal == []
+    assert [(each.path, each.line, each.message) for each in report.not_understood] == [("serve.sh", 2, reason)]
+    assert [(each.rule, each.severity) for each in report.findings] == [("unreadable-config", "warning")]
+
+
+def test_what_was_read_before_is_still_checked() -> None:
+    report = check_files({"serve.sh": f"#!/bin/bash\n{SERVE.replace('8192', '65536')}echo 'done\n{SERVE}".encode()})
+    assert {each.rule for each in report.findings if each.severity != "note"} == {
+        "window-beyond-model",
+        "unreadable-config",
+    }
+
+
+@pytest.mark.parametrize("after", ["echo 'done\n", "if true; then\n", "now=$(date\n"])
+def test_a_fault_that_hides_no_engine_is_silent(after: str) -> None:
+    report = check_files({"serve.sh": f"#!/bin/bash\n{SERVE}{after}".encode()})
+    assert not any(each.rule == "unreadable-config" for each in report.findings)
