@@ -1,7 +1,7 @@
-"""LMDeploy's flags by release: where each came and went.
+"""LMDeploy's flags by release: where each came and went, and how its parser reads a word.
 
-Every edge from the text of lmdeploy/cli/serve.py (add_parser_api_server) and lmdeploy/cli/utils.py (ArgumentHelper) in the
-packages of the releases on both sides of it.
+Every edge from the text of lmdeploy/cli/serve.py (add_parser_api_server) and lmdeploy/cli/utils.py (ArgumentHelper,
+FlexibleArgumentParser) in the packages of the releases on both sides of it.
 """
 
 from __future__ import annotations
@@ -95,6 +95,26 @@ def test_the_two_parsers_excluded_each_other(release: str, found: list[str]) -> 
     assert refusals(release, "--tool-call-parser internlm --reasoning-parser deepseek-r1") == found
 
 
+def test_underscores_are_dashes_from_0_9_2() -> None:
+    words = "--session_len=4096 --cache_max_entry_count 0.5"
+    assert refusals("0.9.1", words) == ["unknown-flag", "unknown-flag"]
+    for release in ("0.9.2", "0.12.1", "0.18.0"):
+        assert refusals(release, words) == []
+        typed = reading(release, words)
+        assert (typed.typed("session_len"), typed.typed("cache_max_entry_count")) == (4096, 0.5)
+
+
+def test_dots_make_an_object_from_0_9_2() -> None:
+    words = "--hf-overrides.rope_scaling.factor 2.5 --hf-overrides.rope_scaling.rope_type=yarn"
+    assert reading("0.9.2", words).typed("hf_overrides") == {"rope_scaling": {"factor": 2.5, "rope_type": "yarn"}}
+    assert refusals("0.9.1", words) == ["unknown-flag", "unknown-flag"]
+
+
+def test_a_dot_behind_one_dash_is_a_number() -> None:
+    """Unlike vLLM's, which takes `-0.1` for a name (argument-parsing.md)."""
+    assert reading("0.16.0", "--rope-scaling-factor -0.1 --tp 2").typed("tp") == 2
+
+
 @pytest.mark.parametrize(
     ("version", "word", "rule"),
     [
@@ -102,6 +122,8 @@ def test_the_two_parsers_excluded_each_other(release: str, found: list[str]) -> 
         ("v0.9.2.post1-cu12", "--hf-overrides={}", None),
         ("v0.10.2", "--enable-metrics", None),
         ("v0.11.1", "--enable-metrics", "removed-flag"),
+        ("v0.9.1", "--session_len=4096", "unknown-flag"),
+        ("v0.11.1", "--session_len=4096", None),
     ],
 )
 def test_a_release_between_is_sure(version: str, word: str, rule: str | None) -> None:
