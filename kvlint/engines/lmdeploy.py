@@ -130,7 +130,7 @@ def _plain(fields: Fields) -> dict[str, Value[Any] | None]:
 
 
 def _policy(value: Any) -> Any:
-    """A number, or from 0.16 a name."""
+    """A number, or from 0.14 a name."""
     if isinstance(value, int):
         return value
     text = str(value).lower()
@@ -141,7 +141,7 @@ def _policy(value: Any) -> Any:
 
 def _backend(fields: Fields, model: Model | None) -> Value[str]:
     """`--backend pytorch`, else TurboMind where it serves the model's class."""
-    from kvlint.sizing.lmdeploy.sizes import rules
+    from kvlint.sizing.lmdeploy.sizes import rules, turbomind_serves
 
     backend = _or(fields.value("backend"), fields.default("--backend", "turbomind"))
     arch = model.architecture if model is not None else None
@@ -149,7 +149,7 @@ def _backend(fields: Fields, model: Model | None) -> Value[str]:
         return backend
     if not isinstance(arch, Fact) or not arch.value.classes:
         return arch if isinstance(arch, Unknown) else Unknown("model", "no model is named", "name a model")
-    served = {arch.value.classes[0] in each.turbomind_classes for each in rules(fields.world.release)}
+    served = {turbomind_serves(arch.value, each) for each in rules(fields.world.release)}
     if served == {True}:
         return backend
     return Unknown(
@@ -168,6 +168,7 @@ def _stated(fields: Fields, model: Model | None, release: Fact[str]) -> dict[str
         "cache_block_seq_len": _unless_open(fields, "cache_block_seq_len"),
         "max_batch_size": _unless_open(fields, "max_batch_size"),
         "max_prefill_token_num": _unless_open(fields, "max_prefill_token_num"),
+        "num_gpu_blocks": fields.written("num_gpu_blocks"),
         "model_dtype": _dtype(fields, model),
         "device_name": fields.world.hardware.get("device_name"),
         "backend": _backend(fields, model),

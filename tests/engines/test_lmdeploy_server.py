@@ -65,7 +65,8 @@ def test_the_pool_is_a_share_of_what_the_weights_leave() -> None:
     [
         ("8", "v0.9.2", 28 * 4 * (2 * 128 + 8), "int8"),
         ("4", "v0.9.2", 28 * 4 * (128 + 8), "int4"),
-        ("int8", "v0.16.0", 28 * 4 * (2 * 128 + 8), "int8"),
+        ("int8", "v0.14.0", 28 * 4 * (2 * 128 + 8), "int8"),
+        ("int8", "v0.18.0", 28 * 4 * (2 * 128 + 8), "int8"),
     ],
 )
 def test_quantized_keys_and_values(policy: str, tag: str, price: int, kind: str) -> None:
@@ -77,6 +78,12 @@ def test_a_block_count_is_a_pool_in_some_releases_and_refused_in_others() -> Non
     assert value(server("--cache-max-entry-count 100", "v0.12.3"), "pool_tokens") == 6400
     for tag in ("v0.9.2", "v0.16.0"):
         assert errors("--cache-max-entry-count 100", tag) == [("engine-refuses-settings", "100")]
+
+
+def test_a_number_of_blocks_is_the_pool_of_the_pytorch_engine() -> None:
+    words = "--backend pytorch --num-gpu-blocks 100"
+    assert value(server(words, "v0.18.0"), "pool_tokens") == 6400
+    assert [rule for rule, _ in errors(words, "v0.17.0")] == ["unknown-flag"]
 
 
 def test_heads_that_the_pytorch_engine_cannot_split() -> None:

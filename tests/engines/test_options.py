@@ -68,7 +68,8 @@ def test_history() -> None:
     assert vllm.history("--disable-log-requests", "0.20.2").gone == "0.17.0"
     assert vllm.history("--disable-log-requests", "0.33.0").gone is None
     assert options("mlx-lm").history("--kv-bits").since == "0.32.0"
-    assert options("mlx-lm").history("--cache-limit-gb").gone == "0.22.4"
+    assert options("mlx-lm").history("--cache-limit-gb").gone == "0.22.3"  # mlx_lm/server.py of 0.22.2 and 0.22.3
+    assert options("mlx-lm").history("--draft-model").since == "0.23.2"  # not in mlx_lm/server.py of 0.23.1
     assert vllm.history("--no-such").releases == ()
 
 

@@ -98,7 +98,8 @@ def test_an_invented_flag_is_corrected_or_given_to_its_owner(engine: str, releas
     [
         ("sglang", "0.5.23", ["--nsa-prefill-backend", "fa3"], "0.5.23", "--dsa-prefill-backend"),
         ("tgi", "2.4.1", ["--enable-cuda-graphs"], "2.0.0", "--cuda-graphs"),
-        ("lmdeploy", "0.12.3", ["--enable-metrics"], "0.12.3", None),
+        ("lmdeploy", "0.12.3", ["--enable-metrics"], "0.11.0", "on unless --disable-metrics"),
+        ("lmdeploy", "0.16.0", ["--disable-vision-encoder"], "0.15.0", "--language-model-only"),
     ],
 )
 def test_a_removed_flag_says_since_when_and_what_to_write(

@@ -23,7 +23,7 @@ _MODULES = {
     "sglang": "sglang",
     "llama-server": "llama",
     "tgi": "clap",
-    "lmdeploy": "python",
+    "lmdeploy": "lmdeploy",
     "trtllm": "trtllm",
     "ollama": "click",
 }
@@ -50,6 +50,7 @@ _RELEVANT = (
     (regex(r"--model"), {"model_refused", "model_moved"}),
     (regex(r"--serve"), {"served_name_needs_model"}),
     (regex(r"--help="), {"help_keyword"}),
+    (regex(r"--[^=]*[._]"), {"flexible"}),
 )
 _ALWAYS = {"positional_model", "literal_model_path"}
 

@@ -142,7 +142,7 @@ class LmdeploySizing(Sizing):
         )
 
     def least_pool_bytes(self) -> Value[int]:
-        """A longer session is cut to the pool."""
+        """A longer session is cut to the pool; from 0.15 TurboMind fails the request that does not fit (engine.cc)."""
         return self.need("request_kv_bytes")
 
     def weights_bytes_per_device(self) -> Value[Any]:

@@ -25,6 +25,9 @@ class Rules:
     quantized: tuple[int, ...]
     sparse_quantized: tuple[int, ...]
     turbomind_classes: tuple[str, ...]
+    turbomind_heads: tuple[tuple[Any, ...], ...]
+    batch_sizes: tuple[tuple[str, int], ...]
+    reserve: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Settings:
     session_len: int | None = None
     max_batch_size: int | None = None
     max_prefill_token_num: int | None = None
+    num_gpu_blocks: int = 0
     device_name: str | None = None
     device: str = "cuda"
 
@@ -69,6 +73,15 @@ def rules(release: str) -> tuple[Rules, ...]:
 def semantic_class(release: str) -> tuple[Rules, ...]:
     """Releases with equal classes mean the same by their settings."""
     return rules(release)
+
+
+def turbomind_serves(arch: Architecture, each: Rules) -> bool:
+    """Whether TurboMind serves a model of a known class, else the PyTorch engine does."""
+    name = arch.classes[0]
+    widths = {part.key_dim for part in arch.distinct(Attention)}
+    return name in each.turbomind_classes and all(
+        widths <= {*dims} for kind, *dims in each.turbomind_heads if kind == name
+    )
 
 
 def entry_count_meaning(settings: Settings) -> str | Unknown:
@@ -209,9 +222,11 @@ def batch_size(settings: Settings) -> int | Unknown:
         return settings.max_batch_size
     if settings.device_name is None:
         return unknown("the default batch follows the device", "hardware.device", "the GPU product")
-    name = settings.device_name.lower()
-    sizes: Mapping[str, int] = data()["batch_sizes"]
-    return next((size for word, size in sizes.items() if word in name), constant("batch_size"))
+    name, usual = settings.device_name.lower(), constant("batch_size")
+    found = {next((n for word, n in each.batch_sizes if word in name), usual) for each in rules(settings.release)}
+    if len(found) == 1:
+        return found.pop()
+    return unknown("the default batch differs around this release", "engine.version", "--max-batch-size")
 
 
 def pool_blocks(arch: Architecture, settings: Settings, free_bytes: int, total_bytes: int) -> int | Outcome:
@@ -219,6 +234,8 @@ def pool_blocks(arch: Architecture, settings: Settings, free_bytes: int, total_b
     price, meaning = bytes_per_token_per_device(arch, settings), entry_count_meaning(settings)
     if not isinstance(price, int):
         return price
+    if settings.backend == "pytorch" and settings.num_gpu_blocks:
+        return settings.num_gpu_blocks
     if not isinstance(meaning, str):
         return meaning
     counts = {entry_count(each, settings) for each in rules(settings.release)}
@@ -238,14 +255,18 @@ def pool_blocks(arch: Architecture, settings: Settings, free_bytes: int, total_b
 
 
 def after_logits(arch: Architecture, settings: Settings, free_bytes: int) -> int | Unknown:
-    """What the PyTorch engine leaves after its run-time reserve: two bytes a word of the vocabulary for every row of logits."""
-    batch = batch_size(settings)
+    """What the PyTorch engine leaves after its run-time reserve, which grows with the vocabulary."""
+    reserves = {each.reserve for each in rules(settings.release)}
+    if len(reserves) > 1:
+        return unknown("the run-time reserve differs around this release", "engine.version", "a release")
+    a_token, a_row = reserves.pop()
+    batch = batch_size(settings) if a_row else 0
     if not isinstance(batch, int):
         return batch
     if arch.vocab_size is None:
         return unknown("the vocabulary is not stated", "model.vocab_size", "vocab_size in config.json")
     prefill = settings.max_prefill_token_num or constant("max_prefill_tokens")
-    return free_bytes - (prefill + 2 * batch) * arch.vocab_size * 2
+    return free_bytes - (prefill * a_token + batch * a_row) * arch.vocab_size
 
 
 def pool_tokens(arch: Architecture, settings: Settings, free_bytes: int, total_bytes: int) -> int | Outcome:
@@ -254,5 +275,5 @@ def pool_tokens(arch: Architecture, settings: Settings, free_bytes: int, total_b
 
 
 def window(settings: Settings, model_window: int, pool: int) -> int:
-    """Tokens one request may hold: session_len, cut to the pool with a warning."""
+    """Tokens one request may hold: session_len, or what the pool has."""
     return min(settings.session_len or model_window, pool)
