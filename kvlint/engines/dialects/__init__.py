@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -44,14 +44,14 @@ _RELEVANT = (
     (regex(r"--?[^=.]*\."), {"dotted", "dotted_append", "dotted_human", "level", "mode"}),
     (
         regex(r"--config"),
-        {"config", "config_bool", "config_entry", "config_list", "config_lists_refused", "config_map"},
+        {"config", "config_bool", "config_entry", "config_list", "config_map"},
     ),
-    (regex(r"--config"), {"config_model", "config_no"}),
+    (regex(r"--config"), {"config_json", "config_model", "config_no", "config_strict"}),
+    (regex(r"--model-type"), {"model_type"}),
     (regex(r"--model"), {"model_refused", "model_moved"}),
     (regex(r"--serve"), {"served_name_needs_model"}),
     (regex(r"--help="), {"help_keyword"}),
 )
-_ALWAYS = {"positional_model", "literal_model_path"}
 
 
 def kind_of(entry: str | None) -> str:
@@ -59,12 +59,12 @@ def kind_of(entry: str | None) -> str:
     return "api_server" if entry is not None and entry.endswith("api_server") else "serve"
 
 
-def signatures(options: Options, words: tuple[str, ...], at: Iterable[tuple[str, str | None]]) -> list[tuple[str, Any]]:
+def signatures(options: Options, words: tuple[str, ...], at: Sequence[tuple[str, str | None]]) -> list[tuple[str, Any]]:
     """For each release (with its entry point) what decides how it reads a list with these words.
 
     Equal signatures give equal readings.  `words`: the list in its order, then whatever a file may bring in.
     """
-    wanted = set(_ALWAYS)
+    wanted = _served(words) if any(entry is not None and entry.endswith("serve") for _, entry in at) else set()
     for pattern, names in _RELEVANT:
         if any(pattern.match(word) for word in words):
             wanted |= names
@@ -79,6 +79,15 @@ def signatures(options: Options, words: tuple[str, ...], at: Iterable[tuple[str,
         outcomes = tuple(_outcome(options, flag, following, release, entry) for flag, following in flags)
         found.append((release, (entry, base, features & wanted, touched, outcomes)))
     return found
+
+
+def _served(words: tuple[str, ...]) -> set[str]:
+    """Habits of a subcommand `serve` that decide where its model is."""
+    first = bool(words) and (not words[0].startswith("-") or words[0].startswith("--model-type"))
+    found = {"positional_model"} if first else set()
+    named = any(word.partition("=")[0] == "--model-path" for word in words)
+    # A file's own names are among the words, and do not count.
+    return found if named and "--config" not in words else {*found, "literal_model_path"}
 
 
 def _base(options: Options, release: str, entry: str | None) -> tuple[Any, ...]:
