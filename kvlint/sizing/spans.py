@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar, Union
 
 from kvlint.facts import Unknown
@@ -34,6 +35,7 @@ def unknown(reason: str, missing: str = "engine.layout", supply: str = "a measur
     return Unknown(missing, reason, supply)
 
 
+@lru_cache(maxsize=1024)
 def parse(release: str) -> Key:
     """A key that orders releases: candidates before their release, which its post-releases equal.
 

@@ -112,15 +112,27 @@ def rules(release: str) -> tuple[Rules, ...]:
 
     Before the oldest release and after the newest one the nearest is taken.
     """
-    key = parse(release)
-    spans = data()["rules"]
+    return _rules(parse(release))
+
+
+@cache
+def _rules(key: Key) -> tuple[Rules, ...]:
     found = []
     for newer in (False, True):
-        values = {name: value_of(spans[name], key, newer) for name in spans}
-        listed = multimodal_classes(key, newer)
-        known = tuple((each.name, frozen(values[each.name])) for each in fields(Rules) if each.name in values)
-        found.append(_of_values((*known, ("multimodal_classes", listed))))
+        known = tuple((name, value_of(spans, key, newer)) for name, spans in _spans().items())
+        found.append(_of_values((*known, ("multimodal_classes", multimodal_classes(key, newer)))))
     return tuple(dict.fromkeys(found))
+
+
+@cache
+def _spans() -> Mapping[str, list[list[Any]]]:
+    """The spans of every rule, their values ready to be compared."""
+    written = data()["rules"]
+    return {
+        each.name: [[start, end, frozen(value)] for start, end, value in written[each.name]]
+        for each in fields(Rules)
+        if each.name in written
+    }
 
 
 @cache
