@@ -27,6 +27,7 @@ _MODULES = {
     "trtllm": "trtllm",
     "ollama": "click",
 }
+_DERIVED = regex(r"[=._]|^-O")  # another spelling, or a value, may be in the word
 _KEY = regex(r"^\s*[\"']?([A-Za-z][\w.-]*)[\"']?\s*:", re.MULTILINE)
 
 
@@ -105,7 +106,11 @@ def _base(options: Options, release: str, entry: str | None) -> tuple[Any, ...]:
 
 
 def _outcome(options: Options, flag: str, following: tuple[str, ...], release: str, entry: str | None) -> Any:
-    key = (flag, following, release, entry)
+    table = options.at(release, kind_of(entry))
+    option = None if _DERIVED.search(flag) else table.find(flag)
+    # A whole name means the same wherever one record stands; the shape of JSON goes by release.
+    shared = option is not None and not option.type.startswith("json:")
+    key = (flag, following, id(option)) if shared else (flag, following, release, entry)
     outcome = options.outcomes.get(key)
     if outcome is None:
         if len(options.outcomes) > 50_000:

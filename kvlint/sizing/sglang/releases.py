@@ -6,6 +6,7 @@ A release between two spans could have either value, so a release stands for one
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -112,16 +113,31 @@ def rules(release: str) -> tuple[Rules, ...]:
 
     Before the oldest release and after the newest one the nearest is taken.
     """
-    return _rules(parse(release))
+    key, edges = parse(release), _edges()
+    return _rules(key, (bisect_left(edges, key), bisect_right(edges, key)))
+
+
+_stages: dict[tuple[int, int], tuple[Rules, ...]] = {}
+
+
+def _rules(key: Key, stage: tuple[int, int]) -> tuple[Rules, ...]:
+    """The rules at `key`, which all releases between the same two edges have."""
+    if stage not in _stages:
+        found = []
+        for newer in (False, True):
+            known = tuple((name, value_of(spans, key, newer)) for name, spans in _spans().items())
+            found.append(_of_values((*known, ("multimodal_classes", multimodal_classes(key, newer)))))
+        _stages[stage] = tuple(dict.fromkeys(found))
+    return _stages[stage]
 
 
 @cache
-def _rules(key: Key) -> tuple[Rules, ...]:
-    found = []
-    for newer in (False, True):
-        known = tuple((name, value_of(spans, key, newer)) for name, spans in _spans().items())
-        found.append(_of_values((*known, ("multimodal_classes", multimodal_classes(key, newer)))))
-    return tuple(dict.fromkeys(found))
+def _edges() -> list[Key]:
+    """The releases at which a rule begins or ends, in order."""
+    named = {
+        edge for spans in _spans().values() for start, end, _ in spans for edge in (start, end) if edge is not None
+    }
+    return sorted({parse(edge) for edge in (*named, *(entry["since"] for entry in data()["multimodal"]))})
 
 
 @cache
