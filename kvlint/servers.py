@@ -215,8 +215,18 @@ def _classes(
         meanings: dict[Hashable, list[str]] = {}
         for release in alike:
             meanings.setdefault(None if exact else engine.semantics(release), []).append(release)
-        for same in meanings.values():
+        for same in _settled(meanings):
             yield tuple(same), reading
+
+
+def _settled(meanings: dict[Hashable, list[str]]) -> Iterator[list[str]]:
+    """Releases by meaning; what means one of several things, each of which another release means, is with the newest of these."""
+    joined: dict[Hashable, list[str]] = {}
+    for meaning, releases in meanings.items():
+        several = meaning if isinstance(meaning, tuple) else ()
+        known = len(several) > 1 and all((each,) in meanings for each in several)
+        joined.setdefault((several[-1],) if known else meaning, []).extend(releases)
+    yield from joined.values()
 
 
 def _loader(process: Process, project: Project) -> Load:

@@ -262,7 +262,7 @@ def compile_engine(engine: str) -> dict[str, Any]:
         lists[release] = [fields.apply(release, entry) for entry in lists[release]]
         correct(releases, release, lists[release], hand.get("corrections", []))
     rows = pack(releases, {release: [finish(entry_defaults(e)) for e in lists[release]] for release in releases})
-    kept = ("builds", "removed", "between", "witnesses", "guards", "shape_ranges", "dialect")
+    kept = ("builds", "removed", "witnesses", "guards", "shape_ranges", "dialect")
     environment = source.get("environment")
     return {
         "engine": engine,

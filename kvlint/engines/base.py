@@ -127,7 +127,7 @@ class Engine(Protocol):
         """The engine's server in this line; None for anything else, its other subcommands included."""
 
     def semantics(self, release: str) -> Hashable:
-        """Releases with the same value mean the same by the same settings."""
+        """Releases with the same value mean the same by the same settings; a tuple of several is one of them, not known which."""
 
     def settled(self, release: str) -> bool:
         """Whether one meaning is known for exactly this version; else it is the worlds of its neighbours."""

@@ -182,8 +182,6 @@ class Options:
         self.builds: Mapping[str, Any] = data.get("builds", {})
         self._shape_ranges: tuple[Mapping[str, Any], ...] = tuple(data.get("shape_ranges", ()))
         self._removed: Mapping[str, Mapping[str, str]] = data.get("removed", {})
-        # flags that stood in releases between two of the data and in none of it: since when, and where they are gone
-        self.between: Mapping[str, Mapping[str, str]] = data.get("between", {})
         self._environment: dict[str, int] = dict(data.get("environment", {}))
         self._spellings: dict[str, list[Option]] = {}
         for option in self.options:
@@ -258,7 +256,8 @@ class Options:
 
     def nearest(self, spelling: str, release: str, count: int = 3) -> tuple[str, ...]:
         """Spellings of `release` that a typo may have meant, likeliest first."""
-        names = {name.replace("_", "-"): name for name in self.at(release).by_spelling}
+        known = self.at(release).by_spelling.items()
+        names = {name.replace("_", "-"): name for name, option in known if option.action != "removed"}
         return tuple(names[found] for found in closest(spelling.replace("_", "-"), names, count))
 
     def owners(self, spelling: str) -> tuple[str, ...]:

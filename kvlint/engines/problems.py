@@ -13,7 +13,6 @@ from kvlint.engines.argparse import Objection
 from kvlint.engines.base import World
 from kvlint.engines.nearness import is_slip
 from kvlint.engines.options import Options, options
-from kvlint.engines.versions import parse
 from kvlint.patterns import regex
 from kvlint.records import replace
 from kvlint.source import Span
@@ -50,7 +49,7 @@ def of_reading(
         problem = objection.problem(program, **_details(known, objection, world, version))
         if problem.kind in ("missing-model", "missing-argument", "missing-value") and (splices or world.reading.open):
             continue
-        if (foreign and _unheard_of(objection, problem.data, fork=fork)) or _stood(known, objection, world, version):
+        if foreign and _unheard_of(objection, problem.data, fork=fork):
             continue
         kind = KINDS.get(problem.kind, problem.kind)
         if kind == "unknown-flag" and "gone" in problem.data:
@@ -92,17 +91,6 @@ def _one_letter(one: str, other: str) -> bool:
     return max(len(one), len(other)) - before - after <= 1
 
 
-def _stood(known: Options, objection: Objection, world: World, version: VersionClaim | None) -> bool:
-    """Whether the line may be of a release between two of the data, which had the flag."""
-    span = known.between.get(_dashed(_flag(objection))) if objection.kind == "unknown-flag" else None
-    exact = known.neighbours(version.text).version if version is not None else None
-    at = exact or parse(world.releases[-1])
-    since, gone = (parse(span["since"]), parse(span["gone"])) if span is not None else (None, None)
-    if at is None or since is None or gone is None:
-        return False
-    return at < gone and (exact is None or exact >= since)
-
-
 def _flag(objection: Objection) -> str:
     typed = objection.data.get("flag") or (objection.place.value if objection.place else "")
     return str(typed).split("=", 1)[0]
@@ -140,12 +128,6 @@ def _details(known: Options, objection: Objection, world: World, version: Versio
         return details
     flag = _flag(objection)
     details["flag"] = flag
-    if (span := known.between.get(_dashed(flag))) is not None:
-        since, exact = parse(span["since"]), known.neighbours(version.text).version if version is not None else None
-        if since is not None and exact is not None and exact < since:
-            return details | {"first": span["since"]}
-        instead = span.get("instead")
-        return details | {"gone": span["gone"], "since": span["gone"], "instead": instead, "suggestion": instead}
     if objection.data.get("joined"):
         return details
     past = known.history(flag if known.known(flag) else _dashed(flag), release)

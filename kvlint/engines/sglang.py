@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from kvlint.command import CommandLine
@@ -43,7 +44,7 @@ class Sglang:
         if word != "sglang" or not line.args:
             return None
         if line.args[0].value == "serve":
-            if any(word.value.partition("=")[0] in DIFFUSION for word in line.args):
+            if _draws([word.value for word in line.args]):
                 return None
             return Program(SERVE, line.args[1:], line.program.span, offset(outer, line.args[1:]))
         if line.args[0].value.startswith("--"):
@@ -84,6 +85,13 @@ class Sglang:
 
 
 ENGINE = Sglang()
+
+
+def _draws(words: list[str]) -> bool:
+    """Whether `sglang serve` starts the generator of images: by an option that only that has, or by its name."""
+    if any(word.partition("=")[0] in DIFFUSION for word in words):
+        return True
+    return "--model-type=diffusion" in words or ("--model-type", "diffusion") in pairwise(words)
 
 
 def _model(fields: Fields) -> tuple[Model | None, Text | None]:

@@ -90,7 +90,7 @@ def human_int_or_auto(text: str) -> int:
 
 
 def si_int(text: str) -> int:
-    """SGLang 0.5.23: k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti powers of 1024; bare K is refused."""
+    """SGLang from 0.5.10: k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti powers of 1024; bare K is refused."""
     match = _SI.fullmatch(text.strip())
     if not match:
         try:

@@ -96,7 +96,7 @@ def test_an_invented_flag_is_corrected_or_given_to_its_owner(engine: str, releas
 @pytest.mark.parametrize(
     ("engine", "release", "words", "gone", "instead"),
     [
-        ("sglang", "0.5.23", ["--nsa-prefill-backend", "fa3"], "0.5.23", "--dsa-prefill-backend"),
+        ("sglang", "0.5.23", ["--nsa-prefill-backend", "fa3"], "0.5.20", "--dsa-prefill-backend"),
         ("tgi", "2.4.1", ["--enable-cuda-graphs"], "2.0.0", "--cuda-graphs"),
         ("lmdeploy", "0.12.3", ["--enable-metrics"], "0.11.0", "on unless --disable-metrics"),
         ("lmdeploy", "0.16.0", ["--disable-vision-encoder"], "0.15.0", "--language-model-only"),

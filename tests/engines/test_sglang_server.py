@@ -130,21 +130,44 @@ def test_the_generator_of_images_is_no_server_of_text() -> None:
     """`sglang serve` starts either, by the model; these options only the generator has."""
     service = "services: {{draw: {{image: 'lmsysorg/sglang:v0.5.23', command: sglang serve --model-path a/b {}}}}}\n"
     assert servers(service.format("--num-gpus 4 --ulysses-degree=4 --backend sglang")) == []
+    assert servers(service.format("--model-type diffusion")) == []
+    assert len(servers(service.format("--model-type llm"))) == 1
     assert len(servers(service.format("--tp-size 4"))) == 1
 
 
 @pytest.mark.parametrize(
     ("tag", "said"),
     [
+        ("v0.5.6.post2", ["unknown-flag"]),  # not yet, there
+        ("v0.5.7", []),
         ("v0.5.9", []),
+        ("v0.5.19", []),
+        ("v0.5.20", ["removed-flag"]),
         ("v0.5.23", ["removed-flag"]),
-        ("v0.5.5", ["unknown-flag"]),  # not yet, there
         ("latest", ["breaks-when-updated"]),
     ],
 )
-def test_a_flag_of_releases_between_those_of_the_data(tag: str, said: list[str]) -> None:
-    """`--mamba-scheduler-strategy` stands in sglang 0.5.7 to 0.5.18, and no more in 0.5.20 (server_args.py of these wheels)."""
+def test_a_flag_that_came_and_went(tag: str, said: list[str]) -> None:
+    """`--mamba-scheduler-strategy` stands in sglang 0.5.7 to 0.5.19, and no more in 0.5.20 (server_args.py of these wheels)."""
     command = "python3 -m sglang.launch_server --model-path a/b --mamba-scheduler-strategy extra_buffer"
     service = {"services": {"chat": {"image": f"lmsysorg/sglang:{tag}", "command": command, "shm_size": "8g"}}}
     report = check_files({"compose.yaml": json.dumps(service)})
     assert [each.rule for each in report.findings if each.severity != "note"] == said
+
+
+@pytest.mark.parametrize(
+    ("tag", "refused"), [("v0.4.10.post2", False), ("v0.5.1", True), ("v0.5.3", True), ("v0.5.9", True)]
+)
+def test_since_when_a_longer_window_is_refused(tag: str, refused: bool) -> None:
+    """The override of the window was on by default up to 0.4.10.post2, and no more in 0.5.1 (srt/configs/model_config.py:176)."""
+    command = "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --context-length 90000"
+    service = {"services": {"chat": {"image": f"lmsysorg/sglang:{tag}", "command": command, "shm_size": "8g"}}}
+    report = check_files({"compose.yaml": json.dumps(service)})
+    assert ("window-beyond-model" in {each.rule for each in report.findings}) is refused
+
+
+def test_between_releases_that_differ_the_pool_stays_undecided() -> None:
+    """0.5.12 cuts the pools of sliding layers as 0.5.10 does or as 0.5.15 does: which was not read, unlike its flags."""
+    for tag, known in (("v0.5.10.post1", True), ("v0.5.12", False), ("v0.5.15", True)):
+        found = server("python -m sglang.launch_server --model-path openai/gpt-oss-20b", tag)
+        assert isinstance(found.get("pool_tokens"), Unknown) is not known

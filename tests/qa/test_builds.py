@@ -41,10 +41,10 @@ def test_a_fork_by_its_path() -> None:
 
 
 def test_a_flag_may_have_stood_between_two_releases() -> None:
-    """The data has 0.5.5 and 0.5.23 of SGLang; what neither has may have come and gone between them."""
+    """The data has 0.5.11 and 0.5.12 of SGLang and no candidate; what neither has may have come and gone between them."""
     line = "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --zz-strategy x"
     pod = "services:\n  llm:\n    image: lmsysorg/sglang:{}\n    shm_size: 8g\n    command: {}\n"
-    assert rules({"compose.yaml": pod.format("v0.5.12", line)}) == [("warning", "unknown-flag")]
+    assert rules({"compose.yaml": pod.format("v0.5.12rc1", line)}) == [("warning", "unknown-flag")]
     assert rules({"compose.yaml": pod.format("v0.5.23", line)}) == [("error", "unknown-flag")]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ _MODULES = {
     "trtllm": "trtllm",
     "ollama": "click",
 }
+_DERIVED = regex(r"[=._]|^-O")  # another spelling, or a value, may be in the word
 _KEY = regex(r"^\s*[\"']?([A-Za-z][\w.-]*)[\"']?\s*:", re.MULTILINE)
 
 
@@ -44,15 +45,15 @@ _RELEVANT = (
     (regex(r"--?[^=.]*\."), {"dotted", "dotted_append", "dotted_human", "level", "mode"}),
     (
         regex(r"--config"),
-        {"config", "config_bool", "config_entry", "config_list", "config_lists_refused", "config_map"},
+        {"config", "config_bool", "config_entry", "config_list", "config_map"},
     ),
-    (regex(r"--config"), {"config_model", "config_no"}),
+    (regex(r"--config"), {"config_json", "config_model", "config_no", "config_strict"}),
+    (regex(r"--model-type"), {"model_type"}),
     (regex(r"--model"), {"model_refused", "model_moved"}),
     (regex(r"--serve"), {"served_name_needs_model"}),
     (regex(r"--help="), {"help_keyword"}),
     (regex(r"--[^=]*[._]"), {"flexible"}),
 )
-_ALWAYS = {"positional_model", "literal_model_path"}
 
 
 def kind_of(entry: str | None) -> str:
@@ -60,12 +61,12 @@ def kind_of(entry: str | None) -> str:
     return "api_server" if entry is not None and entry.endswith("api_server") else "serve"
 
 
-def signatures(options: Options, words: tuple[str, ...], at: Iterable[tuple[str, str | None]]) -> list[tuple[str, Any]]:
+def signatures(options: Options, words: tuple[str, ...], at: Sequence[tuple[str, str | None]]) -> list[tuple[str, Any]]:
     """For each release (with its entry point) what decides how it reads a list with these words.
 
     Equal signatures give equal readings.  `words`: the list in its order, then whatever a file may bring in.
     """
-    wanted = set(_ALWAYS)
+    wanted = _served(words) if any(entry is not None and entry.endswith("serve") for _, entry in at) else set()
     for pattern, names in _RELEVANT:
         if any(map(pattern.match, words)):
             wanted |= names
@@ -86,6 +87,15 @@ def signatures(options: Options, words: tuple[str, ...], at: Iterable[tuple[str,
     return found
 
 
+def _served(words: tuple[str, ...]) -> set[str]:
+    """Habits of a subcommand `serve` that decide where its model is."""
+    first = bool(words) and (not words[0].startswith("-") or words[0].startswith("--model-type"))
+    found = {"positional_model"} if first else set()
+    named = any(word.partition("=")[0] == "--model-path" for word in words)
+    # A file's own names are among the words, and do not count.
+    return found if named and "--config" not in words else {*found, "literal_model_path"}
+
+
 def _base(options: Options, release: str, entry: str | None) -> tuple[Any, ...]:
     """Habits, guards with the flag that wakes each, and what is missed when it is absent."""
     base: tuple[Any, ...] | None = options.outcomes.get(("", release, entry))
@@ -101,7 +111,11 @@ def _base(options: Options, release: str, entry: str | None) -> tuple[Any, ...]:
 
 
 def _outcome(options: Options, flag: str, following: tuple[str, ...], release: str, entry: str | None) -> Any:
-    key = (flag, following, release, entry)
+    table = options.at(release, kind_of(entry))
+    option = None if _DERIVED.search(flag) else table.find(flag)
+    # A whole name means the same wherever one record stands; the shape of JSON goes by release.
+    shared = option is not None and not option.type.startswith("json:")
+    key = (flag, following, id(option)) if shared else (flag, following, release, entry)
     outcome = options.outcomes.get(key)
     if outcome is None:
         if len(options.outcomes) > 50_000:

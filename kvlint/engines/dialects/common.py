@@ -136,7 +136,8 @@ def effect(options: Options, release: str, option: Option, spelling: str, words:
     allowed = option.choices is None or value in option.choices or (value is None and option.optional)
     kept = not option.limits or within(option.limits, value)
     late = (not option.range or within(option.range, value)) and (option.later is None or value in option.later)
-    return (option.dest, repr(value)) if allowed and kept and late else whole
+    # A choice that no release of a class has is refused by all of them; the newest says what it would take.
+    return (option.dest, repr(value), allowed) if kept and late else whole
 
 
 _DECISIVE = (

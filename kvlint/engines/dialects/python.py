@@ -215,6 +215,9 @@ class Run:
             self.sheet.object(CONSUME, "help", word.text, option=option, flag=match.spelling)
             self.stopped = True
             return at
+        if option.action == "removed":
+            self._farewell(option, word, match.spelling)
+            return at + 1
         self.seen.add(option.syntax)
         if match.at is not None:
             return self._explicit(at, option, match.spelling, match.at)
@@ -224,6 +227,11 @@ class Run:
             return at + 1
         self._give(option, word, match.spelling, range(at + 1, taken.end()))
         return taken.end()
+
+    def _farewell(self, option: Option, word: Word, spelling: str) -> None:
+        """A flag that the parser still knows, only to end the start with the name of its successor."""
+        kind = "removed-flag" if self.sheet.options.history(spelling, self.sheet.release).gone else "unknown-flag"
+        self.sheet.object(CONSUME, kind, word.text, option=option, flag=spelling)
 
     def _give(self, option: Option, name: Word, spelling: str, where: range) -> None:
         words = [self.words[i] for i in where]

@@ -15,6 +15,9 @@ from kvlint.engines.dialects.python import parse
 from kvlint.engines.options import Option, Options, OptionSet
 from kvlint.source import HOLE, Text
 
+# Stored by an action of SGLang's own (LoRAPathAction), which its merger of files refuses.
+OWN_ACTION = frozenset(("lora_paths",))
+
 
 def read(options: Options, release: str, args: tuple[Text, ...], entry: str | None, load: Load) -> Reading:
     sheet = Sheet(options, release)
@@ -29,8 +32,10 @@ def read(options: Options, release: str, args: tuple[Text, ...], entry: str | No
 
 
 def _serve(sheet: Sheet, words: list[Word]) -> list[Word]:
-    """`sglang serve M`: the model in first place from 0.5.23; before, the literal `--model-path` had to be there."""
+    """`sglang serve M`: the model in first place from 0.5.16; up to 0.5.17 the literal `--model-path` had to be there."""
     options, release = sheet.options, sheet.release
+    if options.feature("model_type", release):
+        words = _without_type(words)
     if any(word.value in ("-h", "--help") for word in words):
         return words
     if (
@@ -44,6 +49,19 @@ def _serve(sheet: Sheet, words: list[Word]) -> list[Word]:
     if options.feature("literal_model_path", release) and not literal and not any(word.splice for word in words):
         sheet.object(BEFORE, "missing-model", None, needs=("--model-path",))
     return words
+
+
+def _without_type(words: list[Word]) -> list[Word]:
+    """`--model-type`, which only chooses between the servers of text and of images, is taken out."""
+    kept, at = [], 0
+    while at < len(words):
+        if words[at].value == "--model-type":
+            at += 2
+            continue
+        if not words[at].value.startswith("--model-type="):
+            kept.append(words[at])
+        at += 1
+    return kept
 
 
 def _merge(sheet: Sheet, table: OptionSet, words: list[Word], load: Load) -> list[Word]:
@@ -89,21 +107,22 @@ def _entry(sheet: Sheet, table: OptionSet, item: Entry) -> list[Word]:
     if HOLE in item.key:
         sheet.open.append(item.key_text)
         return []
-    late = sheet.options.feature("config_lists_refused", sheet.release)
+    strict = sheet.options.feature("config_strict", sheet.release)
     option = _named(table, item.key)
     name = Word(f"--{item.key}", item.key_text, None, "file")
-    if late and option is not None and not (option.action == "store_true" or option.nargs is None):
+    if strict and option is not None and (option.action == "BooleanOptionalAction" or option.dest in OWN_ACTION):
         sheet.object(BEFORE, "config-file", item.key_text, option=option, why="an option that the file may not set")
         return []
     value = item.value
     if isinstance(value, bool):
-        if late and (option is None or option.action != "store_true"):
+        if strict and (option is None or option.action != "store_true"):
             return [name, Word(str(value).lower(), item.value_text, None, "file")]
         return [name] if value else []
     if isinstance(value, list):
         parts = zip(value, item.items, strict=True)
         return [name, *(Word(str(part), text, None, "file") for part, text in parts)] if value else []
-    text = json.dumps(value, default=str) if late and isinstance(value, dict) else str(value)
+    written = sheet.options.feature("config_json", sheet.release) and isinstance(value, dict)
+    text = json.dumps(value, default=str) if written else str(value)
     return [name, Word(text, item.value_text, None, "file")]
 
 

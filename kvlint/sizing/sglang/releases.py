@@ -6,6 +6,7 @@ A release between two spans could have either value, so a release stands for one
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -112,15 +113,42 @@ def rules(release: str) -> tuple[Rules, ...]:
 
     Before the oldest release and after the newest one the nearest is taken.
     """
-    key = parse(release)
-    spans = data()["rules"]
-    found = []
-    for newer in (False, True):
-        values = {name: value_of(spans[name], key, newer) for name in spans}
-        listed = multimodal_classes(key, newer)
-        known = tuple((each.name, frozen(values[each.name])) for each in fields(Rules) if each.name in values)
-        found.append(_of_values((*known, ("multimodal_classes", listed))))
-    return tuple(dict.fromkeys(found))
+    key, edges = parse(release), _edges()
+    return _rules(key, (bisect_left(edges, key), bisect_right(edges, key)))
+
+
+_stages: dict[tuple[int, int], tuple[Rules, ...]] = {}
+
+
+def _rules(key: Key, stage: tuple[int, int]) -> tuple[Rules, ...]:
+    """The rules at `key`, which all releases between the same two edges have."""
+    if stage not in _stages:
+        found = []
+        for newer in (False, True):
+            known = tuple((name, value_of(spans, key, newer)) for name, spans in _spans().items())
+            found.append(_of_values((*known, ("multimodal_classes", multimodal_classes(key, newer)))))
+        _stages[stage] = tuple(dict.fromkeys(found))
+    return _stages[stage]
+
+
+@cache
+def _edges() -> list[Key]:
+    """The releases at which a rule begins or ends, in order."""
+    named = {
+        edge for spans in _spans().values() for start, end, _ in spans for edge in (start, end) if edge is not None
+    }
+    return sorted({parse(edge) for edge in (*named, *(entry["since"] for entry in data()["multimodal"]))})
+
+
+@cache
+def _spans() -> Mapping[str, list[list[Any]]]:
+    """The spans of every rule, their values ready to be compared."""
+    written = data()["rules"]
+    return {
+        each.name: [[start, end, frozen(value)] for start, end, value in written[each.name]]
+        for each in fields(Rules)
+        if each.name in written
+    }
 
 
 @cache
