@@ -28,7 +28,7 @@ KINDS = {
 }
 
 # Engines by whose program's name other builds go, or of whose releases the data has few.
-SPARSE = frozenset({"llama-server", "sglang", "tgi", "lmdeploy", "trtllm"})
+SPARSE = frozenset({"llama-server", "tgi", "trtllm"})
 # Builds that go by an engine's own program name and have options of their own.
 FORKS = regex(r"ik[_-]?llama|beellama|buun|turboquant|kobold|llamafile|prima[._-]?cpp|powerinfer|bitnet", re.IGNORECASE)
 
