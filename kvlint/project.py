@@ -102,7 +102,7 @@ def names_serving(data: bytes) -> bool:
 
 
 def _any_in(data: bytes, words: list[bytes]) -> bool:
-    return any(word in data for word in words)
+    return any(map(data.__contains__, words))
 
 
 @dataclass(eq=False, slots=True)

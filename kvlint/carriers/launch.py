@@ -139,7 +139,7 @@ def _launches(launch: Launch, depth: int) -> Iterator[CommandLine]:
 
 def routes(line: CommandLine) -> bool:
     """Whether a command line starts a router and no engine."""
-    if not any("router" in word.value for word in line.words):
+    if "router" not in "\n".join([word.value for word in line.words]):
         return False
     from kvlint.carriers.proxies import sglang_router
 

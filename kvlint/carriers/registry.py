@@ -199,7 +199,7 @@ def _route(found: Findings, names: Names, project: Project) -> None:
 
 
 def _lists_models(line: CommandLine) -> bool:
-    return PRESETS_VARIABLE in line.env or any(word.value == PRESETS_FLAG for word in line.args)
+    return PRESETS_VARIABLE in line.env or PRESETS_FLAG in [word.value for word in line.args]
 
 
 def _serve_once(found: Findings) -> None:

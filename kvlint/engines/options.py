@@ -150,8 +150,10 @@ class OptionSet:
 
     def find(self, spelling: str) -> Option | None:
         """The option of exactly that spelling."""
+        bit, entry = self._bit, self._entry
         for option in self._known.known(spelling):
-            if self._stands(option) and not option.positional:
+            stands = option.releases & bit and (not option.entry or not entry or option.entry == entry)
+            if stands and not option.positional:
                 return option
         return None
 

@@ -22,7 +22,7 @@ from typing import Any, Union
 
 from kvlint.facts import Range, Unknown, nominal
 from kvlint.patterns import regex
-from kvlint.records import dataclass
+from kvlint.records import dataclass, field
 from kvlint.ruleset import conditions
 from kvlint.ruleset.conditions import Lookup, Operand
 from kvlint.ruleset.truth import Compared
@@ -66,10 +66,11 @@ class Message:
     """A compiled template: fixed text and placeholders in turn."""
 
     parts: tuple[Union[str, Placeholder], ...]
+    placeholders: tuple[Placeholder, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def placeholders(self) -> tuple[Placeholder, ...]:
-        return tuple(part for part in self.parts if isinstance(part, Placeholder))
+    def __post_init__(self) -> None:
+        found = tuple([part for part in self.parts if isinstance(part, Placeholder)])
+        object.__setattr__(self, "placeholders", found)
 
     def render(self, lookup: Lookup, compared: Iterable[Compared] = ()) -> str:
         """The text for one subject; `compared` are the comparisons that no printed number may blur."""

@@ -236,7 +236,7 @@ def settle(seen: list[Verdict], decisive: bool) -> Verdict:
     for part in undecided:
         if part.nominal is decisive:
             return part
-    if all(part.nominal is not None for part in seen):
+    if None not in [part.nominal for part in seen]:
         return _merge(None, not decisive, undecided)
     if decisive and not all(part.applies for part in undecided):
         return Verdict(None, None)

@@ -63,9 +63,12 @@ class Word:
     @property
     def plain(self) -> str | None:
         """The word where it is nothing but unquoted characters: a keyword, a builtin's name."""
-        if all(isinstance(part, Literal) and not part.quoted for part in self.parts):
-            return "".join(part.text.value for part in self.parts if isinstance(part, Literal))
-        return None
+        found = ""
+        for part in self.parts:
+            if not isinstance(part, Literal) or part.quoted:
+                return None
+            found += part.text.value
+        return found
 
 
 @dataclass(frozen=True, slots=True)
