@@ -15,6 +15,7 @@ from kvlint.carriers.compose_site import site_of
 from kvlint.carriers.host import narrowed
 from kvlint.carriers.launch import Launch, launches
 from kvlint.carriers.scripts import Files
+from kvlint.carriers.unread import of_words
 from kvlint.command import Opening
 from kvlint.formats import shell
 from kvlint.patterns import regex
@@ -106,7 +107,10 @@ def _service(file: File, key: Scalar, node: Map, others: list[tuple[File, Map]])
     lines = told(launches(build.launch(launch, command is not None))) if build is not None else []
     if lines and build is not None:
         site = replace(site, ports=build.image.ports, data={"built": (build.path, build.target)})
-    for line in lines or told(launches(launch)):
+    lines = lines or told(launches(launch))
+    if not lines:
+        of_words(launch.words, env, file.project)
+    for line in lines:
         yield Process(narrowed(site, line, own=True), line)
 
 

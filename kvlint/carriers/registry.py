@@ -97,9 +97,9 @@ def find(project: Project) -> Findings:
                 claimed.setdefault(module, []).append(item)
         except Exception as error:
             found.internal.append(f"{path}: {type(error).__name__}: {error}")
-    found.problems += project.unreadable
     for module, items in claimed.items():
         _collect(found, names, module, items, project)
+    found.problems += project.unreadable
     _serve_once(found)
     _start_once(found)
     _route(found, names, project)

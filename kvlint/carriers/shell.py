@@ -8,15 +8,16 @@ from kvlint.carriers.base import Finding, Item, directory
 from kvlint.carriers.host import contained
 from kvlint.carriers.launch import Launch, of_script
 from kvlint.carriers.scripts import Files
+from kvlint.carriers.unread import of_file
 from kvlint.carriers.written import Writer, heredocs
 from kvlint.command import CommandLine
 from kvlint.formats import shell
 from kvlint.formats.shell import Script
 from kvlint.formats.shell.text import script_of
 from kvlint.parsing import without_ending
-from kvlint.project import COMMAND, Project
+from kvlint.project import Project
 from kvlint.source import Span
-from kvlint.subjects import Problem, Process, Site
+from kvlint.subjects import Process, Site
 
 
 class Shell:
@@ -31,13 +32,13 @@ class Shell:
             script = shell.commands(script_of(item.source), sources=files.sources)
             found = list(processes(script, item, files, stem(item.path)))
             yield from found
-            yield from _unread(script, item, project, found)
+            unread = of_file(script.faults, found, item.source, project)
+            yield from [unread] if unread is not None else []
             writer = Writer(item.source, stem(item.path), f"host {directory(item.path)}", files)
             yield from heredocs(script, writer)
 
 
 CARRIER = Shell()
-UNSURE = "what kvlint cannot follow, a shell may"
 
 
 def stem(path: str) -> str:
@@ -68,23 +69,6 @@ def processes(script: Script, item: Item, files: Files, name: str) -> Iterator[P
             data={"alone": not _elsewhere(line, whole)},
         )
         yield Process(contained(site, line), line)
-
-
-def _unread(script: Script, item: Item, project: Project, found: list[Process]) -> Iterator[Problem]:
-    """Where a quote that is never closed, or too deep a nest, keeps from us what starts an engine.
-
-    A shell would stop there as well, or it understands what we do not: which of the two is in doubt.
-    """
-    first = min((each.span.start for each in script.faults if each.span is not None), default=None)
-    if first is None or item.path not in project.seeds:
-        return
-    rest = item.source.text[first:]
-    if not COMMAND.search(rest) or any(each.site.place.end > first for each in found):
-        return
-    fault = next(each for each in script.faults if each.span is not None and each.span.start == first)
-    problem = project.cannot_read(rest, item.source.span(first, first), fault.message, UNSURE)
-    if problem is not None:
-        yield problem
 
 
 def place(line: CommandLine, whole: Span) -> Span:

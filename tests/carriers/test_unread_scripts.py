@@ -37,3 +37,43 @@ def test_what_was_read_before_is_still_checked() -> None:
 def test_a_fault_that_hides_no_engine_is_silent(after: str) -> None:
     report = check_files({"serve.sh": f"#!/bin/bash\n{SERVE}{after}".encode()})
     assert not any(each.rule == "unreadable-config" for each in report.findings)
+
+
+POD = """apiVersion: v1
+kind: Pod
+metadata: {{name: chat}}
+spec:
+  containers:
+    - name: vllm
+      image: vllm/vllm-openai:v0.11.0
+      command: [bash, -c]
+      args:
+        - |
+          {0}
+          vllm serve Qwen/Qwen3-8B --max-model-len 8192
+"""
+COMPOSE = """services:
+  chat:
+    image: vllm/vllm-openai:v0.11.0
+    entrypoint: [bash, -c]
+    command:
+      - |
+        {0}
+        vllm serve Qwen/Qwen3-8B --max-model-len 8192
+"""
+
+
+@pytest.mark.parametrize(("path", "text", "line"), [("pod.yaml", POD, 11), ("compose.yaml", COMPOSE, 7)])
+def test_a_container_that_is_told_by_a_script_cut_short_is_not_silent(path: str, text: str, line: int) -> None:
+    report = check_files({path: text.format('echo "starting').encode()})
+    assert report.internal == []
+    assert [(each.line, each.message) for each in report.not_understood] == [(line, "a quote is not closed")]
+    assert [(each.rule, each.severity) for each in report.findings] == [("unreadable-config", "warning")]
+    sound = check_files({path: text.format("echo starting").encode()})
+    assert sound.not_understood == []
+    assert [group.first.engine for group in sound.groups] == ["vllm"]
+
+
+def test_a_container_that_starts_something_else_is_silent() -> None:
+    text = POD.replace("vllm serve", "curl").replace("vllm/vllm-openai:v0.11.0", "acme/tool:1").format('echo "starting')
+    assert check_files({"pod.yaml": text.encode()}).findings == []

@@ -20,6 +20,7 @@ from kvlint.carriers.kubernetes.resources import (
     slice_of,
 )
 from kvlint.carriers.launch import SCRIPT_ENDINGS, Launch, Scripts, launches
+from kvlint.carriers.unread import of_words
 from kvlint.command import CommandLine, Opening
 from kvlint.facts import Fact, Value, Written
 from kvlint.formats.shell import invocation
@@ -140,8 +141,11 @@ def _started(pod: Pod, container: Map, cluster: Cluster) -> Iterator[Process]:
         scripts=_scripts(pod, cluster),
         engine=declared(cluster.project.config, identity, words),
     )
+    lines = told(launches(launch))
+    if not lines:
+        of_words(launch.words, env, cluster.project)
     site = site_of(pod, container, cluster)
-    for line in told(launches(launch)):
+    for line in lines:
         yield Process(narrowed(site, line, own=False) if site.gpus is not None else site, line)
 
 
