@@ -329,6 +329,11 @@ class Options:
         option = self._storing(dest, release)
         return option.default if option else None
 
+    def spellings(self, dest: str, release: str) -> tuple[str, ...]:
+        """Everything that sets `dest` at `release`."""
+        option = self._storing(dest, release)
+        return (*option.spellings, *option.off) if option else ()
+
     def _storing(self, dest: str, release: str) -> Option | None:
         """The option of `release` that stores under `dest`."""
         if not self._dests:

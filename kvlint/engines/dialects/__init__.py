@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -75,24 +75,42 @@ def signatures(options: Options, words: tuple[str, ...], at: Iterable[tuple[str,
     found = []
     for release, entry in at:
         features, guards, base = _base(options, release, entry)
-        touched = tuple(i for i, name in guards if name is None or any(name.startswith(flag) for flag in dashed))
+        touched = tuple(
+            (guard, ends)
+            for guard, names, ends in guards
+            if not names or any(_wakes(flag, name) for flag in dashed for name in names)
+        )
         outcomes = tuple(_outcome(options, flag, following, release, entry) for flag, following in flags)
         found.append((release, (entry, base, features & wanted, touched, outcomes)))
     return found
 
 
 def _base(options: Options, release: str, entry: str | None) -> tuple[Any, ...]:
-    """Habits, guards with the flag that wakes each, and what is missed when it is absent."""
+    """Habits, guards with the flags that wake each and the defaults it compares, and what is missed when it is absent."""
     base: tuple[Any, ...] | None = options.outcomes.get(("", release, entry))
     if base is None:
         table = options.at(release, kind_of(entry))
         guards = options.guards_at(release)
-        woken = tuple((id(g), "--" + g["given"].replace("_", "-") if "given" in g else None) for g in guards)
-        ordered = [guard["at_most"] for guard in guards if "at_most" in guard and not guard.get("both")]
-        ends = tuple(options.default(dest, release) for dests in ordered for dest in dests)
+        woken = tuple((id(guard), _waking(options, release, guard), _ends(options, release, guard)) for guard in guards)
         places = tuple((o.dest, o.nargs, o.type) for o in (*table.positionals, *table.required))
-        base = options.outcomes[("", release, entry)] = (options.features(release), woken, (ends, places))
+        base = options.outcomes[("", release, entry)] = (options.features(release), woken, places)
     return base
+
+
+def _waking(options: Options, release: str, guard: Mapping[str, Any]) -> tuple[str, ...]:
+    """The flags of which one must be on the line for a condition to be asked; none where it is asked of any line."""
+    dests = [guard["given"]] if "given" in guard else [*guard.get("at_most", ()), *guard.get("divides", ())]
+    return tuple(spelling for dest in dests for spelling in options.spellings(dest, release))
+
+
+def _wakes(flag: str, name: str) -> bool:
+    """Whether a word may mean the flag: the beginning of it, or a short one with its value behind it."""
+    return name.startswith(flag) or (not name.startswith("--") and flag.startswith(name))
+
+
+def _ends(options: Options, release: str, guard: Mapping[str, Any]) -> tuple[Any, ...]:
+    dests = () if guard.get("both") else (*guard.get("at_most", ()), *guard.get("divides", ())[1:])
+    return tuple(options.default(dest, release) for dest in dests)
 
 
 def _outcome(options: Options, flag: str, following: tuple[str, ...], release: str, entry: str | None) -> Any:
