@@ -38,15 +38,15 @@ def of(engine: str) -> Read:
 
 _RELEVANT = (
     # Habits of a parser that matter only to lists with such a word.
-    (regex(r"-O"), {"level", "mode", "optimization"}),
+    (regex(r"-O"), {"level", "mode", "optimization", "optimization_dotted"}),
     (regex(r"-O|--?c"), {"compilation_number"}),
     (regex(r"[^{]*\{"), {"json_human"}),
-    (regex(r"--?[^=.]*\."), {"dotted", "dotted_append", "dotted_human", "level", "mode"}),
+    (regex(r"--?[^=.]*\."), {"dotted", "dotted_dashes", "dotted_human", "dotted_json", "level", "mode"}),
     (
         regex(r"--config"),
         {"config", "config_bool", "config_entry", "config_list", "config_lists_refused", "config_map"},
     ),
-    (regex(r"--config"), {"config_model", "config_no"}),
+    (regex(r"--config"), {"config_model", "config_no", "config_second"}),
     (regex(r"--model"), {"model_refused", "model_moved"}),
     (regex(r"--serve"), {"served_name_needs_model"}),
     (regex(r"--help="), {"help_keyword"}),
