@@ -13,10 +13,9 @@ from kvlint.engines.base import Engine, Program, Settings, World
 from kvlint.engines.claims import claim
 from kvlint.engines.options import options
 from kvlint.engines.updates import breaking
-from kvlint.engines.versions import Place
 from kvlint.facts import Assumed, Fact, Unknown, Value
 from kvlint.hardware.resolve import hardware
-from kvlint.records import dataclass, replace
+from kvlint.records import dataclass
 from kvlint.source import Text
 from kvlint.subjects import Problem, Process, Server, ServerGroup, VersionClaim
 
@@ -54,7 +53,7 @@ def build(
     config = around.project.config
     declared = config.matching("engine", identity, name).get("version")
     version = claim(process, name, declared, around.project)
-    placed = _placed(engine, version, program)
+    placed = options(name).neighbours(version.text if version is not None else "")
     if version is not None and placed.beyond is not None:
         version = VersionClaim(version.text, version.origin, placed.beyond)
     exact = version.text.lstrip("v=") if version is not None and placed.kind in ("exact", "between") else None
@@ -193,16 +192,6 @@ def _problems(
     yield from conflicts(world.engine, world.release, version, world.process.line.pins)
     yield from program.problems
     yield from own
-
-
-def _placed(engine: Engine, version: VersionClaim | None, program: Program) -> Place:
-    """The releases that a version may be; a witness of a flag on the line narrows a gap between two."""
-    known = options(engine.name)
-    placed = known.neighbours(version.text if version is not None else "")
-    if version is None or placed.kind != "between":
-        return placed
-    spellings = [word.value.split("=", 1)[0].replace("_", "-") for word in program.args if word.value.startswith("--")]
-    return replace(placed, releases=known.settle(version.text, placed.releases, spellings))
 
 
 def _classes(

@@ -6,8 +6,8 @@
 With `--facts` (the directory of `<engine>.flags.json` as extracted from released packages)
 `data/engines/<engine>.flags.json` is written: one line an option, with the releases in which it stands.
 Then `kvlint/_data/engines/<engine>.json` is compiled from it, from what people wrote by hand in
-`data/engines/<engine>.hand.flags.json`, from lists of other releases that were read as files in `<engine>.read.flags.json`
-(`order` holds all releases, oldest first), and from config classes in `<engine>.fields.flags.json`.
+`data/engines/<engine>.hand.flags.json`, from lists of releases that were read as files in `<engine>.read.flags.json`
+(`order` holds all releases, oldest first; a list read goes before one extracted), and from config classes in `<engine>.fields.flags.json`.
 Both steps are deterministic.
 """
 
@@ -42,6 +42,7 @@ TYPES = {
     "optional_type(json.loads)": "json",
     "json.loads": "json_loads",
     "nullable_kvs": "kvs",
+    "lambda s: s.lower().replace('-', '_')": "snake",
     "PoolerConfig.from_json": "json:PoolerConfig",
     "CompilationConfig.from_cli": "json:CompilationConfig",
     "KVTransferConfig.from_cli": "json:KVTransferConfig",
@@ -120,7 +121,7 @@ def record(engine: str, raw: dict[str, Any]) -> dict[str, Any]:
     entry: dict[str, Any] = {"flags": flags, "off": list(raw.get("negated") or raw.get("negated_flags") or [])}
     entry["dest"] = raw.get("dest") or dest_of(flags)
     entry["type"] = TYPES.get(str(kind), str(kind or "str"))
-    if str(kind).startswith("lambda s"):
+    if str(kind).startswith("lambda s: ["):
         entry["type"] = "device_ids"
     entry["nargs"] = raw.get("nargs")
     entry["action"] = action
@@ -262,8 +263,8 @@ def compile_engine(engine: str) -> dict[str, Any]:
         lists[release] = [fields.apply(release, entry) for entry in lists[release]]
         correct(releases, release, lists[release], hand.get("corrections", []))
     rows = pack(releases, {release: [finish(entry_defaults(e)) for e in lists[release]] for release in releases})
-    kept = ("builds", "removed", "witnesses", "guards", "shape_ranges", "dialect")
-    environment = source.get("environment")
+    kept = ("builds", "removed", "guards", "shape_ranges", "dialect")
+    environment = more.get("environment") or source.get("environment")
     return {
         "engine": engine,
         "releases": releases,

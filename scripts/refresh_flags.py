@@ -194,7 +194,7 @@ def write_fields(trees: list[tuple[str, ...]]) -> None:
 
 def used_fields() -> set[str]:
     names = set()
-    for entry in read(SOURCES / "vllm.flags.json")["options"]:
+    for entry in read(SOURCES / "vllm.read.flags.json")["options"]:
         names.add(str(entry.get("field", "")).partition(".")[0])
         names.add(str(entry.get("type", "")).partition("json:")[2])
     return names - {""}

@@ -6,7 +6,7 @@ Releases are the ones whose parsers were read, oldest first.  A set of releases 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -180,7 +180,6 @@ class Options:
         self.dialect: Mapping[str, list[str | None]] = data.get("dialect", {})
         self.guards: tuple[Mapping[str, Any], ...] = tuple(data.get("guards", ()))
         self.shapes: Mapping[str, Any] = data.get("shapes", {})
-        self.witnesses: tuple[Mapping[str, str], ...] = tuple(data.get("witnesses", ()))
         self.builds: Mapping[str, Any] = data.get("builds", {})
         self._shape_ranges: tuple[Mapping[str, Any], ...] = tuple(data.get("shape_ranges", ()))
         self._removed: Mapping[str, Mapping[str, str]] = data.get("removed", {})
@@ -278,24 +277,6 @@ class Options:
             found = self._places[text] = place(text, self.releases, self.builds)
         return found
 
-    def settle(self, text: str, releases: Iterable[str], spellings: Iterable[str]) -> tuple[str, ...]:
-        """Of the neighbours of one version, those that agree with what is known of it: a witness narrows the gap."""
-        kept = tuple(releases)
-        exact = self.neighbours(text).version
-        if exact is None or len(kept) < 2:
-            return kept
-        from kvlint.engines.versions import parse
-
-        wanted = set(spellings)
-        for witness in self.witnesses:
-            gone = parse(witness["gone"])
-            if witness["flag"] not in wanted or gone is None:
-                continue
-            stands = exact < gone
-            narrowed = tuple(r for r in kept if bool(self.standing(witness["flag"]) >> self.index[r] & 1) == stands)
-            kept = narrowed or kept
-        return kept
-
     def feature(self, name: str, release: str) -> bool:
         """Whether a habit of the engine's parser, named in its data, holds at `release`."""
         span = self.dialect.get(name)
@@ -330,6 +311,11 @@ class Options:
         """The default that the parser itself puts in for `dest`."""
         option = self._storing(dest, release)
         return option.default if option else None
+
+    def spellings(self, dest: str, release: str) -> tuple[str, ...]:
+        """Everything that sets `dest` at `release`."""
+        option = self._storing(dest, release)
+        return (*option.spellings, *option.off) if option else ()
 
     def _storing(self, dest: str, release: str) -> Option | None:
         """The option of `release` that stores under `dest`."""

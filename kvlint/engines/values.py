@@ -83,7 +83,7 @@ def human_int_no_tera(text: str) -> int:
 
 
 def human_int_or_auto(text: str) -> int:
-    """vLLM's window from 0.16: also `auto`, any case, which is -1."""
+    """vLLM's window from 0.14: also `auto`, any case, which is -1."""
     if text.strip().lower() == "auto":
         return -1
     return human_int(text)
@@ -222,6 +222,11 @@ def truth(text: str) -> bool:
 
 def optional_str(text: str) -> str | None:
     return None if text in ("", "None") else text
+
+
+def snake(text: str) -> str:
+    """vLLM's names of backends: any case, `-` for `_`."""
+    return text.lower().replace("-", "_")
 
 
 def comma_list(text: str) -> list[str]:
@@ -380,6 +385,7 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "auto_or_positive_int": auto_or_positive_int,
     "truth": truth,
     "optional_str": optional_str,
+    "snake": snake,
     "comma_list": comma_list,
     "device_ids": device_ids,
     "key_values": key_values,

@@ -1,8 +1,4 @@
-"""`VLLM_*` variables that a release does not read: misspelt, not there yet, or gone.
-
-The names of releases before 0.12 were read in part only (those whose table was built otherwise are missing), and some releases
-share the table of the one before; so a name counts as known wherever the next table has it, and before 0.12 wherever 0.12 has it.
-"""
+"""`VLLM_*` variables that a release does not read: misspelt, not there yet, or gone."""
 
 from __future__ import annotations
 
@@ -16,7 +12,6 @@ from kvlint.engines.options import options
 from kvlint.source import Span, Text
 from kvlint.subjects import Problem
 
-COMPLETE_SINCE = "0.12.0"
 NEAR = 300
 LONG = 16
 
@@ -28,7 +23,7 @@ def unread(world: World) -> Iterator[Problem]:
         return
     if not any(name.startswith("VLLM_") for name in world.env):
         return
-    read = _read(world.releases[-1])
+    read = _read(world.releases)
     for name, text in world.env.items():
         if not name.startswith("VLLM_") or name in read:
             continue
@@ -47,18 +42,11 @@ def unread(world: World) -> Iterator[Problem]:
 
 
 @lru_cache(maxsize=64)
-def _read(release: str) -> frozenset[str]:
-    """The names that this release may read."""
+def _read(releases: tuple[str, ...]) -> frozenset[str]:
+    """The names that any of these releases reads."""
     known = options("vllm")
-    at = known.index[release]
-    own = _names(at)
-    later = next((names for i in range(at + 1, len(known.releases)) if (names := _names(i)) != own), own)
-    complete = known.index[COMPLETE_SINCE]
-    return own | later | (_names(complete) if at < complete else frozenset())
-
-
-def _names(at: int) -> frozenset[str]:
-    return frozenset(name for name, mask in options("vllm").environment.items() if mask >> at & 1)
+    wanted = sum(1 << known.index[release] for release in releases)
+    return frozenset(name for name, mask in known.environment.items() if mask & wanted)
 
 
 def _releases(name: str) -> list[str]:

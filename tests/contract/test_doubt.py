@@ -62,7 +62,8 @@ def test_false_in_some_worlds_asks_for_the_version(project: Any) -> None:
     ("image", "severity", "told"),
     [
         ("vllm/vllm-openai:v0.11.0", "error", "has no flag"),
-        ("vllm/vllm-openai:v0.18.0", "warning", "no release between 0.17.1 and 0.18.1"),
+        ("vllm/vllm-openai:v0.18.0", "error", "has no flag"),
+        ("vllm/vllm-openai:v0.18.0rc1", "warning", "no release between 0.17.1 and 0.18.0"),
         ("vllm/vllm-openai:v0.99.0", "warning", "kvlint's data ends at 0.33.0"),
         ("vllm/vllm-openai:v0.3.0", "warning", "kvlint's data begins at 0.6.0"),
         ("vllm/vllm-openai", "warning", "has no flag"),

@@ -92,13 +92,14 @@ def test_near_and_foreign_spellings() -> None:
         ("0.6.3.post1", "exact", ("0.6.3.post1",)),
         ("v0.11.0-cu128", "exact", ("0.11.0",)),
         ("==0.11.0", "exact", ("0.11.0",)),
-        ("0.11.1", "between", ("0.11.0", "0.11.2")),
+        ("0.11.1rc2", "between", ("0.11.0", "0.11.1")),
         ("0.34.0", "above", ("0.33.0",)),
         ("0.5.4", "below", ("0.6.0",)),
-        (">=0.11,<0.13", "range", ("0.11.0", "0.11.2", "0.12.0")),
-        ("~=0.11.0", "range", ("0.11.0", "0.11.2")),
-        ("==0.11.*", "range", ("0.11.0", "0.11.2")),
-        (">=0.14,<0.15", "between", ("0.13.0", "0.16.0")),
+        (">=0.11,<0.13", "range", ("0.11.0", "0.11.1", "0.11.2", "0.12.0")),
+        ("~=0.11.0", "range", ("0.11.0", "0.11.1", "0.11.2")),
+        ("==0.11.*", "range", ("0.11.0", "0.11.1", "0.11.2")),
+        (">=0.14,<0.15", "range", ("0.14.0", "0.14.1")),
+        (">0.14.1,<0.15.0", "between", ("0.14.1", "0.15.0")),
     ],
 )
 def test_neighbours(text: str, kind: str, releases: tuple[str, ...]) -> None:
@@ -115,14 +116,6 @@ def test_neighbours_of_builds_and_of_nothing() -> None:
         assert llama.neighbours(text).releases == llama.releases
     assert options("mlx-lm").neighbours(">=0.31,<0.33").releases[-1] == "0.32.2"
     assert options("vllm").neighbours("llm==0.22.1").kind == "any"  # `vllm==llm==0.22.1` pins nothing
-
-
-def test_a_witness_narrows_a_gap() -> None:
-    vllm = options("vllm")
-    between = vllm.neighbours("0.18.0").releases
-    assert between == ("0.17.1", "0.18.1")
-    assert vllm.settle("0.18.0", between, ["--swap-space"]) == ("0.18.1",)
-    assert vllm.settle("0.18.0", between, ["--max-model-len"]) == between
 
 
 def test_environment() -> None:

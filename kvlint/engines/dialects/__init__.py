@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -39,15 +39,15 @@ def of(engine: str) -> Read:
 
 _RELEVANT = (
     # Habits of a parser that matter only to lists with such a word.
-    (regex(r"-O"), {"level", "mode", "optimization"}),
+    (regex(r"-O"), {"level", "mode", "optimization", "optimization_dotted"}),
     (regex(r"-O|--?c"), {"compilation_number"}),
     (regex(r"[^{]*\{"), {"json_human"}),
-    (regex(r"--?[^=.]*\."), {"dotted", "dotted_append", "dotted_human", "level", "mode"}),
+    (regex(r"--?[^=.]*\."), {"dotted", "dotted_dashes", "dotted_human", "dotted_json", "level", "mode"}),
     (
         regex(r"--config"),
         {"config", "config_bool", "config_entry", "config_list", "config_map"},
     ),
-    (regex(r"--config"), {"config_json", "config_model", "config_no", "config_strict"}),
+    (regex(r"--config"), {"config_json", "config_model", "config_no", "config_second", "config_strict"}),
     (regex(r"--model-type"), {"model_type"}),
     (regex(r"--model"), {"model_refused", "model_moved"}),
     (regex(r"--serve"), {"served_name_needs_model"}),
@@ -75,15 +75,17 @@ def signatures(options: Options, words: tuple[str, ...], at: Sequence[tuple[str,
     flags = tuple((word, words[i + 1 : i + 2]) for i, word in enumerate(words) if word.startswith("-"))
     dashed = tuple(flag.partition("=")[0].replace("_", "-") for flag, _ in flags)
     found = []
-    woken: dict[str | None, bool] = {None: True}
+    woken: dict[tuple[str, ...], bool] = {}
     for release, entry in at:
         features, guards, base = _base(options, release, entry)
-        for _, name in guards:
-            if name not in woken:
-                woken[name] = any(name.startswith(flag) for flag in dashed)
-        touched = tuple([i for i, name in guards if woken[name]])
+        touched = []
+        for guard, names, ends in guards:
+            if names not in woken:
+                woken[names] = not names or any(_wakes(flag, name) for flag in dashed for name in names)
+            if woken[names]:
+                touched.append((guard, ends))
         outcomes = tuple([_outcome(options, flag, following, release, entry) for flag, following in flags])
-        found.append((release, (entry, base, features & wanted, touched, outcomes)))
+        found.append((release, (entry, base, features & wanted, tuple(touched), outcomes)))
     return found
 
 
@@ -97,17 +99,31 @@ def _served(words: tuple[str, ...]) -> set[str]:
 
 
 def _base(options: Options, release: str, entry: str | None) -> tuple[Any, ...]:
-    """Habits, guards with the flag that wakes each, and what is missed when it is absent."""
+    """Habits, guards with the flags that wake each and the defaults it compares, and what is missed when it is absent."""
     base: tuple[Any, ...] | None = options.outcomes.get(("", release, entry))
     if base is None:
         table = options.at(release, kind_of(entry))
         guards = options.guards_at(release)
-        woken = tuple((id(g), "--" + g["given"].replace("_", "-") if "given" in g else None) for g in guards)
-        ordered = [guard["at_most"] for guard in guards if "at_most" in guard and not guard.get("both")]
-        ends = tuple(options.default(dest, release) for dests in ordered for dest in dests)
+        woken = tuple((id(guard), _waking(options, release, guard), _ends(options, release, guard)) for guard in guards)
         places = tuple((o.dest, o.nargs, o.type) for o in (*table.positionals, *table.required))
-        base = options.outcomes[("", release, entry)] = (options.features(release), woken, (ends, places))
+        base = options.outcomes[("", release, entry)] = (options.features(release), woken, places)
     return base
+
+
+def _waking(options: Options, release: str, guard: Mapping[str, Any]) -> tuple[str, ...]:
+    """The flags of which one must be on the line for a condition to be asked; none where it is asked of any line."""
+    dests = [guard["given"]] if "given" in guard else [*guard.get("at_most", ()), *guard.get("divides", ())]
+    return tuple(spelling for dest in dests for spelling in options.spellings(dest, release))
+
+
+def _wakes(flag: str, name: str) -> bool:
+    """Whether a word may mean the flag: the beginning of it, or a short one with its value behind it."""
+    return name.startswith(flag) or (not name.startswith("--") and flag.startswith(name))
+
+
+def _ends(options: Options, release: str, guard: Mapping[str, Any]) -> tuple[Any, ...]:
+    dests = () if guard.get("both") else (*guard.get("at_most", ()), *guard.get("divides", ())[1:])
+    return tuple(options.default(dest, release) for dest in dests)
 
 
 def _outcome(options: Options, flag: str, following: tuple[str, ...], release: str, entry: str | None) -> Any:

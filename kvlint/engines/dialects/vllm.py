@@ -106,8 +106,9 @@ class Flexible:
         pulled = self._file(words[at + 1])
         first = words[0].value
         if self.entry == "serve":
-            lead = 1 if self.has("config_model") and not first.startswith("-") else 0
-            if self.has("config_model") and not lead and not any(w.value == "--model" for w in pulled):
+            lead = 1 if self.has("config_second") or (self.has("config_model") and not first.startswith("-")) else 0
+            named = self.has("config_model") and any(w.value == "--model" for w in pulled)
+            if (self.has("config_second") and at == 0) or (self.has("config_model") and not lead and not named):
                 self._no_model(words, at)
         else:
             lead = 0 if self.has("config_entry") and first.startswith("-") else 1
@@ -154,7 +155,7 @@ class Flexible:
             self.sheet.open.append(item.key_text)
             return []
         value = item.value
-        if isinstance(value, bool) and self.has("config_bool") and not self._stores_boolean(flag):
+        if isinstance(value, bool) and self.has("config_bool") and not self._stores_boolean(item.key):
             return self._switch(name, item)
         if isinstance(value, list) and self.has("config_list"):
             parts = zip(value, item.items, strict=True)
@@ -166,9 +167,10 @@ class Flexible:
     def _value(self, item: Entry, text: str) -> Word:
         return Word(text, item.value_text, None, "file")
 
-    def _stores_boolean(self, flag: str) -> bool:
-        option = self.table.find(flag.replace("_", "-"))
-        return option is not None and option.type == "truth"
+    def _stores_boolean(self, key: str) -> bool:
+        """Names are compared as they are stored, in the parser of the module entry only: that of `vllm` has no such option."""
+        option = self.table.find("--" + key.replace("_", "-")) if self.entry == "api_server" else None
+        return option is not None and option.type == "truth" and option.dest == key
 
     def _switch(self, name: Word, item: Entry) -> list[Word]:
         """true is the flag alone.  false is dropped, but for the module entry of late releases, which writes `--no-`."""
@@ -199,7 +201,8 @@ class Flexible:
 
     def _dashed(self, value: str) -> str:
         key, equals, rest = value.partition("=")
-        head, dot, tail = key.partition(".") if self.has("dotted") else (key, "", "")
+        whole = not self.has("dotted") or self.has("dotted_dashes")
+        head, dot, tail = (key, "", "") if whole else key.partition(".")
         return head.replace("_", "-") + dot + tail + equals + rest
 
     def _optimization(self, word: Word, following: str | None) -> list[Word]:
@@ -209,6 +212,8 @@ class Flexible:
         if not key and not late:
             return [word]
         value = word.value
+        if value.startswith("-O.") and self.has("optimization_dotted"):
+            return [word._replace(value="-cc" + value[2:])]
         if value == "-O":
             if following in _LEVELS:
                 return [word._replace(value=f"-O.{key}" if key else "--optimization-level")]
@@ -223,7 +228,8 @@ class Flexible:
 
     def _merge_dotted(self, words: list[Word]) -> list[Word]:
         """`--a.b.c value` joins into one JSON word for `--a`, placed at the end."""
-        if not any("." in word.value and word.value.startswith("-") for word in words):
+        dash = "-" if self.has("dotted_json") else "--"
+        if not any("." in word.value and word.value.startswith(dash) for word in words):
             return words
         plain: list[Word] = []
         merged: dict[str, tuple[Word, Word, dict[str, Any]]] = {}
@@ -231,7 +237,7 @@ class Flexible:
         while at < len(words):
             word, step = words[at], 1
             key, equals, value = word.value.partition("=")
-            if not word.value.startswith("-") or "." not in key or HOLE in key:
+            if not word.value.startswith(dash) or "." not in key or HOLE in key:
                 plain.append(word)
                 at += 1
                 continue
@@ -252,7 +258,7 @@ class Flexible:
         return plain
 
     def _dotted(self, key: str, text: str) -> tuple[str, dict[str, Any]]:
-        if key.endswith("+") and self.has("dotted_append"):
+        if key.endswith("+") and self.has("dotted_json"):
             key, text = key[:-1], json.dumps(text.split(","))
         name, *path = key.split(".")
         tree: Any = self._leaf(text)
@@ -261,6 +267,8 @@ class Flexible:
         return name, tree
 
     def _leaf(self, text: str) -> Any:
+        if not self.has("dotted_json"):
+            return text
         try:
             return values.load_json(text)
         except values.Malformed:
