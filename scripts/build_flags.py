@@ -6,8 +6,9 @@
 With `--facts` (the directory of `<engine>.flags.json` as extracted from released packages)
 `data/engines/<engine>.flags.json` is written: one line an option, with the releases in which it stands.
 Then `kvlint/_data/engines/<engine>.json` is compiled from it, from what people wrote by hand in
-`data/engines/<engine>.hand.flags.json`, from lists of releases that were read as files in `<engine>.read.flags.json`
-(`order` holds all releases, oldest first; a list read goes before one extracted), and from config classes in `<engine>.fields.flags.json`.
+`data/engines/<engine>.hand.flags.json`, from lists of releases that were read as files in
+`<engine>.read.flags.json` (`order` holds all releases, oldest first; a list read goes before one extracted), and from config
+classes in `<engine>.fields.flags.json`.
 Both steps are deterministic.
 """
 

@@ -20,8 +20,8 @@ from kvlint.source import Text
 from kvlint.subjects import Problem
 
 SERVE, API_SERVER = "vllm serve", "python -m vllm.entrypoints.openai.api_server"
-# vllm==0.11.0:docker/Dockerfile:542 and vllm==0.12.0:docker/Dockerfile:543
-SERVE_ENTRYPOINT_SINCE = "0.12.0"
+# vllm==0.11.0:docker/Dockerfile:542 and vllm==0.11.1:docker/Dockerfile:500
+SERVE_ENTRYPOINT_SINCE = "0.11.1"
 POOLING = {
     "task": ("embed", "embedding", "classify", "score", "reward"),
     "runner": ("pooling",),
@@ -95,7 +95,7 @@ ENGINE = Vllm()
 
 
 def _of_image(line: CommandLine) -> Program | None:
-    """An image's own entrypoint: the api_server module up to 0.11, `vllm serve` from 0.12."""
+    """An image's own entrypoint: the api_server module up to 0.11.0, `vllm serve` from 0.11.1."""
     since = parse(SERVE_ENTRYPOINT_SINCE)
 
     def entry(release: str) -> str:

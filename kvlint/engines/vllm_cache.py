@@ -48,7 +48,7 @@ def manager(fields: Fields, written: Value[bool] | None, model: Model | None) ->
     if written is not None:
         return written
     connector = fields.written("kv_transfer_config")
-    release, first, last = parse(fields.world.release), parse("0.9.2"), parse("0.22.1")
+    release, first, last = parse(fields.world.release), parse("0.9.1"), parse("0.22.1")
     if connector is not None and release and first and last and first <= release <= last:
         return Fact(False, connector.origin) if isinstance(connector, Fact) else connector
     allowed = environment(fields.world, "VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE")

@@ -16,7 +16,7 @@ from kvlint.subjects import Problem, ServerGroup
 if TYPE_CHECKING:
     from kvlint.evaluation import Evaluation
 
-# vllm==0.19.1 and 0.20.2: v1/core/kv_cache_utils.py.  Models with one group of layers print the same in both.
+# vllm==0.20.0 and 0.20.1: v1/core/kv_cache_utils.py.  Models with one group of layers print the same in both.
 _LOGGED = regex(r"(?:GPU|CPU|TPU|XPU)?\s*KV cache size:\s*(?P<figure>[0-9][0-9,]{0,18})\s*tokens")
 CHANGED = "0.20.2"
 

@@ -36,6 +36,6 @@ def test_a_share_or_a_block_that_cannot_be(tmp_path: Path, arguments: str) -> No
 @pytest.mark.parametrize("tag", ["v0.6.0", "v0.10.2", "v0.19.1"])
 @pytest.mark.parametrize("command", ["serve Qwen/Qwen3-8B", "vllm serve Qwen/Qwen3-8B", "serve --model Qwen/Qwen3-8B"])
 def test_serve_again_in_the_image(tmp_path: Path, tag: str, command: str) -> None:
-    """The entrypoint before 0.12 reads no positional, but the word behind `serve` was no mistake of its own."""
+    """The entrypoint before 0.11.1 reads no positional, but the word behind `serve` was no mistake of its own."""
     text = f"services:\n  chat:\n    image: vllm/vllm-openai:{tag}\n    command: {command}\n"
     assert rules(tmp_path, "compose.yaml", text) == ["repeated-command"]

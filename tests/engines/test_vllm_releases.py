@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import kvlint
 from kvlint.engines.argparse import Reading, read
 from kvlint.engines.options import options
 from kvlint.source import Source, Text
@@ -187,6 +188,15 @@ def test_files(release: str, entry: str, line: str, file: str, outcome: str) -> 
     given = found.settings.get("enforce_eager")
     said = "refused" if found.refused else "absent" if given is None else "on" if given.typed else "off"
     assert said == outcome
+
+
+@pytest.mark.parametrize(("tag", "refused"), [("v0.11.0", True), ("v0.11.1", False)])
+def test_the_entrypoint_of_the_image(tmp_path: Path, tag: str, refused: bool) -> None:
+    """vllm==0.11.0:docker/Dockerfile:542 starts the module, vllm==0.11.1:docker/Dockerfile:500 `vllm serve`."""
+    text = f"services:\n  chat:\n    image: vllm/vllm-openai:{tag}\n    command: Qwen/Qwen3-8B --max-model-len 4096\n"
+    (tmp_path / "compose.yaml").write_text(text, encoding="utf-8")
+    found = {each.rule for each in kvlint.check([str(tmp_path)]).findings}
+    assert bool(found & {"stray-argument", "ineffective-flag"}) == refused
 
 
 def test_variables_by_release() -> None:

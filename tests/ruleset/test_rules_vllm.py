@@ -96,7 +96,7 @@ def test_the_partition_adds_up(partition: str, stages: int, expected: str | None
     [
         ("--max-num-batched-tokens 8192 --no-enable-chunked-prefill", "==0.27.1", "error"),
         ("--max-num-batched-tokens 8192 --no-enable-chunked-prefill", "==0.9.2", None),  # V1 chunks all the same
-        ("--max-num-batched-tokens 8192 --no-enable-chunked-prefill", "==0.11.2", "warning"),  # not read for this
+        ("--max-num-batched-tokens 8192 --no-enable-chunked-prefill", "==0.11.2", "error"),
         ("--no-enable-chunked-prefill", "==0.27.1", "unchecked"),  # by the device, then raised to the window
         ("--max-num-batched-tokens 8192", "==0.27.1", None),
     ],

@@ -210,11 +210,12 @@ class TestHybrids:
         full = -(-131072 // found.block_size)
         assert vllm.request_blocks(found) == full + 3 * pages
 
-    def test_prefix_caching_of_hybrids_is_on_since_0_27(self) -> None:
-        assert laid_out(QWEN_27B, settings("0.25.1")).mode == "none"
-        assert laid_out(QWEN_27B, settings("0.27.1")).mode == "align"
-        assert laid_out(GRANITE_1B, settings("0.27.1")).mode == "all"
-        assert laid_out(GRANITE_1B, settings("0.29.0")).mode == "align"
+    def test_prefix_caching_of_hybrids_is_on_since_0_28(self) -> None:
+        """vllm==0.27.1:vllm/engine/arg_utils.py:2602-2606, 0.28.0:same without `not model_config.is_hybrid`."""
+        assert laid_out(QWEN_27B, settings("0.27.1")).mode == "none"
+        assert laid_out(QWEN_27B, settings("0.28.0")).mode == "align"
+        assert laid_out(GRANITE_1B, settings("0.27.1", prefix_caching=True)).mode == "all"
+        assert laid_out(GRANITE_1B, settings("0.28.0")).mode == "align"
 
     def test_a_checkpoint_page_needs_the_device(self) -> None:
         unknown = vllm.layout(QWEN_27B, settings("0.33.0"))
@@ -278,11 +279,12 @@ class TestUnknown:
         assert found.missing
 
     def test_a_release_between_two_that_differ(self) -> None:
-        found = vllm.layout(GEMMA_27B, settings("0.14.0"))
+        """0.14.0rc1 lies between 0.13.0 and 0.14.0."""
+        found = vllm.layout(GEMMA_27B, settings("0.14.0rc1"))
         assert isinstance(found, Unknown)
         assert found.missing == "engine.version"
-        assert len(vllm.layouts(GEMMA_27B, settings("0.14.0"))) == 2
-        assert vllm.request_bytes(laid_out(LLAMA_8B, settings("0.14.0"))) == 16 * GIB
+        assert len(vllm.layouts(GEMMA_27B, settings("0.14.0rc1"))) == 2
+        assert vllm.request_bytes(laid_out(LLAMA_8B, settings("0.14.0rc1"))) == 16 * GIB
         assert vllm.request_blocks(laid_out(GEMMA_27B, settings("0.20.0"))) == 11654
 
 
@@ -305,7 +307,7 @@ class TestCacheBytes:
             vllm.cache_bytes(GRANITE_1B, 100, version="0.9.2")
         assert refused.value.field == "block_size"
         with pytest.raises(UnknownArchitecture) as between:
-            vllm.cache_bytes(GEMMA_27B, 131072, version="0.26.0", batched_tokens=8192)
+            vllm.cache_bytes(GEMMA_27B, 131072, version="0.26.0rc1", batched_tokens=8192)
         assert between.value.field == "version"
 
 

@@ -51,10 +51,13 @@ def test_the_batch_follows_the_device() -> None:
     missing = vllm.default_batch("0.33.0", max_model_len=8192)
     assert isinstance(missing, Unknown)
     assert missing.missing == "hardware.memory"
-    between = vllm.default_batch("0.32.0", max_model_len=8192, device_bytes=119 * GIB, device_name="NVIDIA GB10")
+    between = vllm.default_batch("0.33.0rc1", max_model_len=8192, device_bytes=119 * GIB, device_name="NVIDIA GB10")
     assert isinstance(between, Unknown)
     assert between.missing == "engine.version"
-    assert vllm.default_batch("0.32.0", max_model_len=8192, device_bytes=80 * GIB, device_name="H100") == (8192, 1024)
+    assert vllm.default_batch("0.33.0rc1", max_model_len=8192, device_bytes=80 * GIB, device_name="H100") == (
+        8192,
+        1024,
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,9 +108,9 @@ def test_windows_that_need_more() -> None:
 def test_yarn_written_in_by_hand_is_not_multiplied_any_more() -> None:
     rope = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
     arch = model(max_position_embeddings=32768, rope_scaling=rope)
-    assert vllm.derived_max_model_len(arch, "0.30.0") == 131072
-    assert vllm.derived_max_model_len(arch, "0.33.0") == 32768
-    assert isinstance(vllm.derived_max_model_len(arch, "0.32.0"), Unknown)
+    assert vllm.derived_max_model_len(arch, "0.29.0") == 131072  # vllm/config/model.py:2457
+    assert vllm.derived_max_model_len(arch, "0.30.0") == 32768  # vllm/config/model.py:2475
+    assert isinstance(vllm.derived_max_model_len(arch, "0.30.0rc1"), Unknown)
 
 
 def test_longrope_defaults_to_its_original_length() -> None:
@@ -143,9 +146,9 @@ def test_the_pool_is_a_range() -> None:
 def test_graphs_are_in_the_fraction_since_0_20() -> None:
     assert vllm.graphs_in_budget("0.19.1") is False
     assert vllm.graphs_in_budget("0.19.1", estimate=True) is True
-    assert vllm.graphs_in_budget("0.20.2") is True
+    assert vllm.graphs_in_budget("0.20.0") is True  # the default in vllm/envs.py
     assert vllm.graphs_in_budget("0.20.2", enforce_eager=True) is False
-    assert isinstance(vllm.graphs_in_budget("0.20.0"), Unknown)
+    assert isinstance(vllm.graphs_in_budget("0.20.0rc1"), Unknown)
 
 
 def test_the_fraction_is_of_total_memory() -> None:

@@ -44,10 +44,39 @@ def test_a_release_that_was_run_follows_one_set_of_rules() -> None:
 
 
 def test_between_two_that_differ_both_hold() -> None:
-    older, newer = rules("0.14.0")
+    older, newer = rules("0.14.0rc1")
     assert (older.request_count, newer.request_count) == ("layers", "first-group")
-    assert neighbours("0.14.0") == ("0.13.0", "0.16.0")
+    assert neighbours("0.14.0rc1") == ("0.13.0", "0.16.0")
     assert neighbours("0.19.1") == ("0.19.1",)
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        *(
+            "0.6.1",
+            "0.6.4",
+            "0.6.5",
+            "0.7.0",
+            "0.9.0",
+            "0.11.1",
+            "0.14.0",
+            "0.14.1",
+            "0.15.0",
+            "0.17.0",
+            "0.18.0",
+            "0.19.0",
+        ),
+        *("0.20.0", "0.20.1", "0.21.0", "0.22.0", "0.23.0", "0.25.0", "0.26.0", "0.27.0", "0.28.0", "0.31.0"),
+    ],
+)
+def test_releases_whose_files_were_compared_follow_one_set_of_rules(release: str) -> None:
+    assert len(rules(release)) == 1
+
+
+@pytest.mark.parametrize("release", ["0.8.0", "0.9.1", "0.10.1", "0.32.0"])
+def test_what_was_not_worked_out_stays_uncertain(release: str) -> None:
+    assert len(rules(release)) == 2
 
 
 def test_releases_that_mean_the_same_are_one_class() -> None:

@@ -58,7 +58,7 @@ def request_blocks(layout: Layout, length: int | None = None) -> int:
 def request_bytes(layout: Layout, length: int | None = None) -> int:
     """What the engine's own length check adds up for one request on the fullest device.
 
-    Not everything that the request will hold in 0.16.0-0.18.1, where the check forgets all groups but the first.
+    Not everything that the request will hold in 0.14.0-0.18.1, where the check forgets all groups but the first.
     """
     stages = (layout.whole,) if layout.rules.whole_model_check else layout.stages
     tokens = _length(layout, length)
@@ -99,7 +99,7 @@ def pool_tokens(layout: Layout, available: Available, length: int | None = None)
 
 
 def logged_tokens(layout: Layout, available: Available) -> tuple[int, ...]:
-    """`GPU KV cache size: N tokens`, one number a log line; what it counts changed in 0.11.0 and in 0.20.2."""
+    """`GPU KV cache size: N tokens`, one number a log line; what it counts changed in 0.11.0 and in 0.20.1."""
     said = layout.rules.tokens_logged
     if said == "concurrency":
         return (pool_tokens(layout, available),)

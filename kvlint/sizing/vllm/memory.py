@@ -72,7 +72,7 @@ def weights_per_device(
 def graphs_in_budget(release: str, *, enforce_eager: bool = False, estimate: bool | None = None) -> bool | Unknown:
     """Whether CUDA graphs are taken from the memory fraction.
 
-    `estimate`: VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS where it is set (since 0.18.1).
+    `estimate`: VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS where it is set (since 0.18.0).
     """
     if enforce_eager:
         return False

@@ -17,7 +17,7 @@ class Settings:
     """Plain settings of one server; None where the engine chooses.
 
     `latent_block`: the kernel block of the MLA backend (64; 128 with CUTLASS MLA).  `strided_attention`: the attention backend
-    finds blocks by their stride, so pages may be padded (0.24-0.27).  `gdn_prefill`: `flashinfer` or `triton`.
+    finds blocks by their stride, so pages may be padded (0.24-0.28).  `gdn_prefill`: `flashinfer` or `triton`.
     `draft`: the layers that a draft or MTP head adds behind the last one.  `layer_partition`: VLLM_PP_LAYER_PARTITION.
     """
 
