@@ -116,10 +116,14 @@ def classes(
     data = options(engine)
     words = tuple(args)
     loader = _once(load)
-    plain = (*(word.value for word in words), *_file_flags(words, loader))
-    groups: dict[Any, list[str]] = {}
     entries = [(release, entry(release) if callable(entry) else entry) for release in releases]
-    for release, signature in dialects.signatures(data, plain, entries):
+    if len(entries) == 1:
+        signatures: list[tuple[str, Any]] = [(release, (at,)) for release, at in entries]
+    else:
+        plain = (*(word.value for word in words), *_file_flags(words, loader))
+        signatures = dialects.signatures(data, plain, entries)
+    groups: dict[Any, list[str]] = {}
+    for release, signature in signatures:
         groups.setdefault(signature, []).append(release)
     read_one = dialects.of(engine)
     found = []

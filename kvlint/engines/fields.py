@@ -105,7 +105,7 @@ class Fields:
 @lru_cache(maxsize=4096)
 def _default(engine: str, releases: tuple[str, ...], dest: str) -> Fact[Any]:
     """What the parser of the newest of `releases` puts in; of None where it has no such option, or no default for it."""
-    option = options(engine).at(releases[-1]).by_dest.get(dest)
+    option = options(engine).at(releases[-1]).storing(dest)
     name = option.name if option else f"--{dest.replace('_', '-')}"
     return Fact(option.default if option else None, Default(engine, releases, name))
 

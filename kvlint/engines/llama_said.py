@@ -89,7 +89,7 @@ class Said:
         yield from self._unread()
 
     def _option(self, dest: str) -> Option | None:
-        return self._table.by_dest.get(dest)
+        return self._table.storing(dest)
 
     def _environment(self, option: Option) -> tuple[str, Text] | None:
         """The variable that is heard for an option; the negative one is heard first, whatever it says."""

@@ -6,13 +6,13 @@ Releases are the ones whose parsers were read, oldest first.  A set of releases 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from kvlint.compiled import DIRECTORY, load
 from kvlint.engines.nearness import closest
-from kvlint.engines.versions import Place, place
+from kvlint.engines.versions import Place, parse, place
 from kvlint.records import dataclass
 
 DATA = DIRECTORY / "engines"
@@ -131,10 +131,13 @@ class OptionSet:
             ]
         )
 
-    @cached_property
-    def by_dest(self) -> Mapping[str, Option]:
-        """The first option that stores under each name."""
-        return {option.dest: option for option in reversed(self.options)}
+    def storing(self, dest: str) -> Option | None:
+        """The first option that stores under a name."""
+        bit, entry = self._bit, self._entry
+        for option in self._known.stored(dest):
+            if option.releases & bit and (not option.entry or not entry or option.entry == entry):
+                return option
+        return None
 
     @cached_property
     def by_spelling(self) -> Mapping[str, Option]:
@@ -176,7 +179,10 @@ class Options:
         self.releases: tuple[str, ...] = tuple(data["releases"])
         self.index = {release: at for at, release in enumerate(self.releases)}
         self.all_releases = (1 << len(self.releases)) - 1
-        self.options = tuple(_option(row) for row in data["options"])
+        self._rows: list[Mapping[str, Any]] = data["options"]
+        self._made: dict[int, Option] = {}
+        self._known: dict[str, tuple[Option, ...]] = {}
+        self._stored: dict[str, tuple[Option, ...]] = {}
         self.dialect: Mapping[str, list[str | None]] = data.get("dialect", {})
         self.guards: tuple[Mapping[str, Any], ...] = tuple(data.get("guards", ()))
         self.shapes: Mapping[str, Any] = data.get("shapes", {})
@@ -184,22 +190,44 @@ class Options:
         self._shape_ranges: tuple[Mapping[str, Any], ...] = tuple(data.get("shape_ranges", ()))
         self._removed: Mapping[str, Mapping[str, str]] = data.get("removed", {})
         self._environment: dict[str, int] = dict(data.get("environment", {}))
-        self._spellings: dict[str, list[Option]] = {}
-        for option in self.options:
-            if option.env:
-                self._environment[option.env] = self._environment.get(option.env, 0) | option.releases
-            for spelling in (*option.spellings, *option.off):
-                self._spellings.setdefault(spelling, []).append(option)
-        self.positionals = tuple([option for option in self.options if option.positional])
-        needed = [option for option in self.positionals if option.nargs in (None, "+")]
-        self.required = tuple([option for option in self.options if option.required or option in needed])
+        self._spellings: dict[str, list[int]] = {}
+        self._dests: dict[str, list[int]] = {}
+        positionals, required = [], []
+        for number, row in enumerate(self._rows):
+            spellings = row.get("flags", ())
+            for spelling in (*spellings, *row["off"]) if "off" in row else spellings:
+                self._spellings.setdefault(spelling, []).append(number)
+            self._dests.setdefault(row.get("dest", ""), []).append(number)
+            if "env" in row:
+                self._environment[row["env"]] = self._environment.get(row["env"], 0) | row["mask"]
+            bare = bool(spellings) and not spellings[0].startswith("-")
+            if bare:
+                positionals.append(number)
+            if "required" in row or (bare and row.get("nargs") in (None, "+")):
+                required.append(number)
+        self.positionals = self._all(positionals)
+        self.required = self._all(required)
         self._sorted = sorted(self._spellings)
         self._sets: dict[tuple[str, str | None], OptionSet] = {}
         self._places: dict[str, Place] = {}
-        self._dests: dict[str, list[Option]] = {}
         self._shapes: dict[tuple[str, str], Shape | None] = {}
         self._guards: dict[str, tuple[Mapping[str, Any], ...]] = {}
         self.outcomes: dict[tuple[Any, ...], Any] = {}  # what a word resolves to, by release: kept by the dialects
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """Every record, over all releases."""
+        return self._all(range(len(self._rows)))
+
+    def _all(self, numbers: Iterable[int]) -> tuple[Option, ...]:
+        return tuple([self._option(number) for number in numbers])
+
+    def _option(self, number: int) -> Option:
+        """A record, made when it is first asked for: a run asks for few."""
+        found = self._made.get(number)
+        if found is None:
+            found = self._made[number] = _option(self._rows[number])
+        return found
 
     def at(self, release: str, entry: str | None = None) -> OptionSet:
         """The options that stand at `release`.  `entry`: those that only another entry point has are left out."""
@@ -243,7 +271,7 @@ class Options:
 
     def standing(self, spelling: str) -> int:
         mask = 0
-        for option in self._spellings.get(spelling, ()):
+        for option in self.known(spelling):
             if option.action != "removed":
                 mask |= option.releases
         return mask
@@ -253,7 +281,17 @@ class Options:
 
     def known(self, spelling: str) -> Sequence[Option]:
         """Every record of that spelling, over all releases."""
-        return self._spellings.get(spelling, ())
+        found = self._known.get(spelling, ())
+        if not found and spelling in self._spellings:
+            found = self._known[spelling] = self._all(self._spellings[spelling])
+        return found
+
+    def stored(self, dest: str) -> Sequence[Option]:
+        """Every record that stores under that name, over all releases."""
+        found = self._stored.get(dest, ())
+        if not found and dest in self._dests:
+            found = self._stored[dest] = self._all(self._dests[dest])
+        return found
 
     def nearest(self, spelling: str, release: str, count: int = 3) -> tuple[str, ...]:
         """Spellings of `release` that a typo may have meant, likeliest first."""
@@ -274,7 +312,9 @@ class Options:
         """The releases between which a version as written falls.  Latest, nightly, nothing: all of them."""
         found = self._places.get(text)
         if found is None:
-            found = self._places[text] = place(text, self.releases, self.builds)
+            known = text in self.index and text not in self.builds
+            found = Place((text,), "exact", parse(text)) if known else place(text, self.releases, self.builds)
+            self._places[text] = found
         return found
 
     def feature(self, name: str, release: str) -> bool:
@@ -319,11 +359,8 @@ class Options:
 
     def _storing(self, dest: str, release: str) -> Option | None:
         """The option of `release` that stores under `dest`."""
-        if not self._dests:
-            for option in self.options:
-                self._dests.setdefault(option.dest, []).append(option)
         bit = 1 << self.index[release]
-        return next((option for option in self._dests.get(dest, ()) if option.releases & bit), None)
+        return next((option for option in self.stored(dest) if option.releases & bit), None)
 
     def shape(self, name: str, release: str) -> Shape | None:
         """The keys of a JSON option's config class at `release`; None where the class was not read."""

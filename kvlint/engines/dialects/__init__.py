@@ -81,7 +81,7 @@ def signatures(options: Options, words: tuple[str, ...], at: Sequence[tuple[str,
         touched = []
         for guard, names, ends in guards:
             if names not in woken:
-                woken[names] = not names or any(_wakes(flag, name) for flag in dashed for name in names)
+                woken[names] = not names or any(_wakes(dashed, name) for name in names)
             if woken[names]:
                 touched.append((guard, ends))
         outcomes = tuple([_outcome(options, flag, following, release, entry) for flag, following in flags])
@@ -116,9 +116,9 @@ def _waking(options: Options, release: str, guard: Mapping[str, Any]) -> tuple[s
     return tuple(spelling for dest in dests for spelling in options.spellings(dest, release))
 
 
-def _wakes(flag: str, name: str) -> bool:
-    """Whether a word may mean the flag: the beginning of it, or a short one with its value behind it."""
-    return name.startswith(flag) or (not name.startswith("--") and flag.startswith(name))
+def _wakes(words: tuple[str, ...], name: str) -> bool:
+    """Whether one of the words may mean the flag: the beginning of it, or a short one with its value behind it."""
+    return name.startswith(words) or (not name.startswith("--") and any(word.startswith(name) for word in words))
 
 
 def _ends(options: Options, release: str, guard: Mapping[str, Any]) -> tuple[Any, ...]:

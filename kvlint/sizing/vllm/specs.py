@@ -71,9 +71,11 @@ def specs(arch: Architecture, settings: Settings, rules: Rules) -> Specs:
     block = attention_block(arch, settings, rules)
     if not isinstance(block, int):
         return block
-    kinds = {id(part): _token_kind(part) for _, part, _ in tokens}
+    kinds: dict[int, tuple[str, tuple[int, ...], int | None]] = {}
     found = []
     for index, part, size in tokens:
+        if id(part) not in kinds:
+            kinds[id(part)] = _token_kind(part)
         kind, shape, span = kinds[id(part)]
         found.append(Spec(index, kind, block, block * size, shape or (size,), span))
     found += [_state_spec(index, part, block * tokens[0][2], block, arch, settings, rules) for index, part, _ in states]
