@@ -1,5 +1,5 @@
 """`python -m kvlint`."""
 
-from kvlint.cli import main
+from kvlint.cli import console
 
-main()
+console()

@@ -94,7 +94,8 @@ class Contents:
 
     def get(self, path: str) -> bytes:
         """A file's bytes; none for a file that was not added."""
-        self._close()
+        if self._waiting:
+            self._close()
         if path not in self._places:
             return b""
         run, start, end = self._places[path]

@@ -62,7 +62,7 @@ class Fields:
 
     def value(self, dest: str, convert: Convert | None = None, default: Any = ...) -> Value[Any] | None:
         """The value as given, else the parser's default (`default` replaces it); None where that is None."""
-        found = self.written(dest, convert)
+        found = self.written(dest, convert) if dest in self._settings else None
         if found is not None:
             return found
         if self.open:

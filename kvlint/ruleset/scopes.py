@@ -23,7 +23,10 @@ class Scope:
     @classmethod
     def parse(cls, text: str) -> Scope:
         """`mlx-lm`, `mlx-lm>=0.32.0`, `mlx-lm >=0.32.0 <=0.32.2`; raises ValueError for anything else."""
-        match = _SCOPE.fullmatch(text.strip())
+        text = text.strip()
+        if text.replace("-", "").isalpha() and text.islower() and text[0] != "-":
+            return cls(text)
+        match = _SCOPE.fullmatch(text)
         if not match:
             raise ValueError(f"`{text}` is not an engine with version bounds")
         bounds = tuple((bound[1], bound[2]) for bound in _BOUND.finditer(match[2]))
