@@ -310,18 +310,21 @@ class Options:
         option = self._storing(dest, release)
         return option.default if option else None
 
-    def spellings(self, dest: str, release: str) -> tuple[str, ...]:
-        """Everything that sets `dest` at `release`."""
-        option = self._storing(dest, release)
-        return (*option.spellings, *option.off) if option else ()
+    def spellings(self, dest: str) -> tuple[str, ...]:
+        """Everything that sets `dest` in some release."""
+        found = [spelling for option in self._by_dest(dest) for spelling in (*option.spellings, *option.off)]
+        return tuple(dict.fromkeys(found))
 
     def _storing(self, dest: str, release: str) -> Option | None:
         """The option of `release` that stores under `dest`."""
+        bit = 1 << self.index[release]
+        return next((option for option in self._by_dest(dest) if option.releases & bit), None)
+
+    def _by_dest(self, dest: str) -> Sequence[Option]:
         if not self._dests:
             for option in self.options:
                 self._dests.setdefault(option.dest, []).append(option)
-        bit = 1 << self.index[release]
-        return next((option for option in self._dests.get(dest, ()) if option.releases & bit), None)
+        return self._dests.get(dest, ())
 
     def shape(self, name: str, release: str) -> Shape | None:
         """The keys of a JSON option's config class at `release`; None where the class was not read."""
