@@ -352,10 +352,10 @@ class Options:
         option = self._storing(dest, release)
         return option.default if option else None
 
-    def spellings(self, dest: str, release: str) -> tuple[str, ...]:
-        """Everything that sets `dest` at `release`."""
-        option = self._storing(dest, release)
-        return (*option.spellings, *option.off) if option else ()
+    def spellings(self, dest: str) -> tuple[str, ...]:
+        """Everything that sets `dest` in some release."""
+        found = [spelling for option in self.stored(dest) for spelling in (*option.spellings, *option.off)]
+        return tuple(dict.fromkeys(found))
 
     def _storing(self, dest: str, release: str) -> Option | None:
         """The option of `release` that stores under `dest`."""

@@ -11,7 +11,7 @@ from kvlint.patterns import regex
 
 if TYPE_CHECKING:
     from kvlint.engines.argparse import Load, Reading
-    from kvlint.engines.options import Options
+    from kvlint.engines.options import Options, OptionSet
     from kvlint.source import Text
 
     Read = Callable[[Options, str, tuple[Text, ...], str | None, Load], Reading]
@@ -75,17 +75,16 @@ def signatures(options: Options, words: tuple[str, ...], at: Sequence[tuple[str,
     flags = tuple((word, words[i + 1 : i + 2]) for i, word in enumerate(words) if word.startswith("-"))
     dashed = tuple(flag.partition("=")[0].replace("_", "-") for flag, _ in flags)
     found = []
-    woken: dict[tuple[str, ...], bool] = {}
+    awake: dict[int, bool] = {}
     for release, entry in at:
-        features, guards, base = _base(options, release, entry)
-        touched = []
-        for guard, names, ends in guards:
-            if names not in woken:
-                woken[names] = not names or any(_wakes(dashed, name) for name in names)
-            if woken[names]:
-                touched.append((guard, ends))
+        features, base = _base(options, release, entry)
+        touched = tuple(
+            (id(guard), _ends(options, release, guard))
+            for guard in options.guards_at(release)
+            if _is_awake(options, guard, dashed, awake)
+        )
         outcomes = tuple([_outcome(options, flag, following, release, entry) for flag, following in flags])
-        found.append((release, (entry, base, features & wanted, tuple(touched), outcomes)))
+        found.append((release, (entry, base, features & wanted, touched, outcomes)))
     return found
 
 
@@ -99,21 +98,23 @@ def _served(words: tuple[str, ...]) -> set[str]:
 
 
 def _base(options: Options, release: str, entry: str | None) -> tuple[Any, ...]:
-    """Habits, guards with the flags that wake each and the defaults it compares, and what is missed when it is absent."""
+    """Habits, and what is missed when it is absent."""
     base: tuple[Any, ...] | None = options.outcomes.get(("", release, entry))
     if base is None:
         table = options.at(release, kind_of(entry))
-        guards = options.guards_at(release)
-        woken = tuple((id(guard), _waking(options, release, guard), _ends(options, release, guard)) for guard in guards)
         places = tuple((o.dest, o.nargs, o.type) for o in (*table.positionals, *table.required))
-        base = options.outcomes[("", release, entry)] = (options.features(release), woken, places)
+        base = options.outcomes[("", release, entry)] = (options.features(release), places)
     return base
 
 
-def _waking(options: Options, release: str, guard: Mapping[str, Any]) -> tuple[str, ...]:
-    """The flags of which one must be on the line for a condition to be asked; none where it is asked of any line."""
-    dests = [guard["given"]] if "given" in guard else [*guard.get("at_most", ()), *guard.get("divides", ())]
-    return tuple(spelling for dest in dests for spelling in options.spellings(dest, release))
+def _is_awake(options: Options, guard: Mapping[str, Any], flags: tuple[str, ...], known: dict[int, bool]) -> bool:
+    """Whether a condition may be asked: a flag of it is on the line, or it is asked of any line."""
+    found = known.get(id(guard))
+    if found is None:
+        dests = [guard["given"]] if "given" in guard else [*guard.get("at_most", ()), *guard.get("divides", ())]
+        names = [spelling for dest in dests for spelling in options.spellings(dest)]
+        found = known[id(guard)] = not dests or any(_wakes(flags, name) for name in names)
+    return found
 
 
 def _wakes(words: tuple[str, ...], name: str) -> bool:
@@ -122,6 +123,7 @@ def _wakes(words: tuple[str, ...], name: str) -> bool:
 
 
 def _ends(options: Options, release: str, guard: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The defaults that stand in for a side of a comparison that is not on the line."""
     dests = () if guard.get("both") else (*guard.get("at_most", ()), *guard.get("divides", ())[1:])
     return tuple(options.default(dest, release) for dest in dests)
 
@@ -136,8 +138,20 @@ def _outcome(options: Options, flag: str, following: tuple[str, ...], release: s
     if outcome is None:
         if len(options.outcomes) > 50_000:
             options.outcomes.clear()
-        outcome = options.outcomes[key] = _resolve(options, flag, following, release, entry)
+        option = _plainly(options.at(release, kind_of(entry)), flag)
+        same = (flag, following, option) if option is not None else key
+        outcome = options.outcomes.get(same)
+        if outcome is None:
+            outcome = options.outcomes[same] = _resolve(options, flag, following, release, entry)
+        options.outcomes[key] = outcome
     return outcome
+
+
+def _plainly(table: OptionSet, flag: str) -> int | None:
+    """The record of a flag that is spelt in full and means the same in all releases of the record."""
+    name = flag.partition("=")[0]
+    option = table.find(name) if name.startswith("--") and not ("_" in name or "." in name) else None
+    return id(option) if option is not None and not option.type.startswith("json:") else None
 
 
 def _resolve(options: Options, flag: str, following: tuple[str, ...], release: str, entry: str | None) -> Any:
