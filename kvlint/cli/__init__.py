@@ -68,8 +68,8 @@ def group() -> None:
 def console() -> None:
     """The console script: `main`, which leaves what it holds to the operating system.
 
-    Looking for garbage in cycles would take a sixth of a run and find next to none; freeing everything one by one at the end would
-    take as long as checking two servers.
+    Looking for garbage in cycles would take a sixth of a run and find next to none; freeing everything one by one at the end
+    would take as long as checking two servers.
     """
     gc.disable()
     try:

@@ -27,7 +27,6 @@ _MODULES = {
     "trtllm": "trtllm",
     "ollama": "click",
 }
-_DERIVED = regex(r"[=._]|^-O")  # another spelling, or a value, may be in the word
 _KEY = regex(r"^\s*[\"']?([A-Za-z][\w.-]*)[\"']?\s*:", re.MULTILINE)
 
 
@@ -129,21 +128,13 @@ def _ends(options: Options, release: str, guard: Mapping[str, Any]) -> tuple[Any
 
 
 def _outcome(options: Options, flag: str, following: tuple[str, ...], release: str, entry: str | None) -> Any:
-    table = options.at(release, kind_of(entry))
-    option = None if _DERIVED.search(flag) else table.find(flag)
-    # A whole name means the same wherever one record stands; the shape of JSON goes by release.
-    shared = option is not None and not option.type.startswith("json:")
-    key = (flag, following, id(option)) if shared else (flag, following, release, entry)
+    record = _plainly(options.at(release, kind_of(entry)), flag)
+    key = (flag, following, record) if record is not None else (flag, following, release, entry)
     outcome = options.outcomes.get(key)
     if outcome is None:
         if len(options.outcomes) > 50_000:
             options.outcomes.clear()
-        option = _plainly(options.at(release, kind_of(entry)), flag)
-        same = (flag, following, option) if option is not None else key
-        outcome = options.outcomes.get(same)
-        if outcome is None:
-            outcome = options.outcomes[same] = _resolve(options, flag, following, release, entry)
-        options.outcomes[key] = outcome
+        outcome = options.outcomes[key] = _resolve(options, flag, following, release, entry)
     return outcome
 
 
