@@ -14,6 +14,7 @@ from kvlint.engines.argparse import Load, Reading
 from kvlint.engines.dialects import kind_of
 from kvlint.engines.dialects.common import AFTER, BEFORE, Sheet, Word, words_of
 from kvlint.engines.dialects.configfile import Entry, Unreadable, entries
+from kvlint.engines.dialects.dotted import merged
 from kvlint.engines.dialects.python import parse
 from kvlint.engines.options import Options, OptionSet
 from kvlint.patterns import regex
@@ -48,7 +49,8 @@ class Flexible:
         words = self._pull_config(words)
         words = self._normalise(words)
         if self.has("dotted"):
-            words = self._merge_dotted(words)
+            dash = "-" if self.has("dotted_json") else "--"
+            words = merged(self.sheet, words, self._leaf, dash=dash, appends=self.has("dotted_json"))
         parse(self.sheet, self.table, words)
         self._settle_model()
         return self.sheet.reading()
@@ -226,46 +228,6 @@ class Flexible:
         level = Word(value[start:], word.text.slice(start), word.at, word.source)
         return [word._replace(value="--optimization-level", text=word.text.slice(0, 2)), level]
 
-    def _merge_dotted(self, words: list[Word]) -> list[Word]:
-        """`--a.b.c value` joins into one JSON word for `--a`, placed at the end."""
-        dash = "-" if self.has("dotted_json") else "--"
-        if not any("." in word.value and word.value.startswith(dash) for word in words):
-            return words
-        plain: list[Word] = []
-        merged: dict[str, tuple[Word, Word, dict[str, Any]]] = {}
-        at = 0
-        while at < len(words):
-            word, step = words[at], 1
-            key, equals, value = word.value.partition("=")
-            if not word.value.startswith(dash) or "." not in key or HOLE in key:
-                plain.append(word)
-                at += 1
-                continue
-            holder = word
-            if not equals:
-                if at + 1 >= len(words):
-                    self.sheet.object(BEFORE, "missing-value", word.text, flag=word.value)
-                    break
-                holder, step = words[at + 1], 2
-                value = holder.value
-            name, tree = self._dotted(key, value)
-            known = merged.setdefault(name, (word, holder, {}))
-            _update(known[2], tree)
-            at += step
-        for name, (word, holder, tree) in merged.items():
-            plain.append(Word(name, word.text, word.at, word.source))
-            plain.append(Word(json.dumps(tree, ensure_ascii=False), holder.text, holder.at, holder.source))
-        return plain
-
-    def _dotted(self, key: str, text: str) -> tuple[str, dict[str, Any]]:
-        if key.endswith("+") and self.has("dotted_json"):
-            key, text = key[:-1], json.dumps(text.split(","))
-        name, *path = key.split(".")
-        tree: Any = self._leaf(text)
-        for part in reversed(path[:64]):
-            tree = {part: tree}
-        return name, tree
-
     def _leaf(self, text: str) -> Any:
         if not self.has("dotted_json"):
             return text
@@ -279,14 +241,3 @@ class Flexible:
             except values.Malformed:
                 pass
         return text
-
-
-def _update(original: dict[str, Any], update: dict[str, Any]) -> None:
-    for key, value in update.items():
-        known = original.get(key)
-        if isinstance(value, dict) and isinstance(known, dict):
-            _update(known, value)
-        elif isinstance(value, list) and isinstance(known, list):
-            known += value
-        else:
-            original[key] = value
