@@ -52,10 +52,11 @@ class Arguments:
 
 def resolve(arch: Any, settings: Settings, device: Device, rules: Rules) -> Arguments | Outcome:
     """The arguments under one set of rules, or why the engine stops."""
-    found: Arguments | Outcome | None = arch.memo.get((settings, device, rules))
-    if found is None:
-        found = arch.memo[settings, device, rules] = _resolve(arch, settings, device, rules)
-    return found
+    key = ("arguments", id(settings), id(device), rules)  # told apart by identity: to hash all fields would take longer
+    kept: tuple[Settings, Device, Arguments | Outcome] | None = arch.memo.get(key)
+    if kept is None or kept[0] is not settings or kept[1] is not device:
+        kept = arch.memo[key] = settings, device, _resolve(arch, settings, device, rules)
+    return kept[2]
 
 
 def _resolve(arch: Any, settings: Settings, device: Device, rules: Rules) -> Arguments | Outcome:

@@ -61,10 +61,11 @@ class Model:
 
 def read_model(arch: Architecture, settings: Settings, rules: Rules) -> Model | Outcome:
     """The model under one set of rules; `Unknown` where the release's layout of it was not worked out."""
-    found: Model | Outcome | None = arch.memo.get((settings, rules))
-    if found is None:
-        found = arch.memo[settings, rules] = _read_model(arch, settings, rules)
-    return found
+    key = ("model", id(settings), rules)
+    kept: tuple[Settings, Model | Outcome] | None = arch.memo.get(key)
+    if kept is None or kept[0] is not settings:
+        kept = arch.memo[key] = settings, _read_model(arch, settings, rules)
+    return kept[1]
 
 
 def _read_model(arch: Architecture, settings: Settings, rules: Rules) -> Model | Outcome:
