@@ -23,13 +23,19 @@ _XML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
 
 def line(text: str, longest: int = LONGEST) -> str:
     """One line for people and logs: `clean`, and nothing that a runner takes for a command."""
-    return _COMMAND.sub(r"\1\\x3a", _MARKED.sub(r"#\\x23", clean(text, longest)))
+    shown = clean(text, longest)
+    if "##" in shown:
+        shown = _MARKED.sub(r"#\\x23", shown)
+    return _COMMAND.sub(r"\1\\x3a", shown) if "::" in shown else shown
 
 
 def cells(text: str) -> list[str]:
     """What `line` shows for each character, so that marks below a line of a file stand where they should; tabs are one space."""
-    shown = [c if c.isprintable() and c != HOLE else " " if c == "\t" else clean(c) for c in text]
-    for match in _MARKED.finditer(text):
+    if text.isprintable() and HOLE not in text:
+        shown = list(text)
+    else:
+        shown = [c if c.isprintable() and c != HOLE else " " if c == "\t" else clean(c) for c in text]
+    for match in _MARKED.finditer(text) if "##" in text else ():
         shown[match.end() - 1] = r"\x23"
     return shown
 

@@ -33,7 +33,8 @@ def region(span: Span) -> Region:
 
 
 def place(span: Span) -> str:
-    return f"{line(span.path)}:{span.line}:{span.column}"
+    number, column = span.source.position(span.start)
+    return f"{line(span.path)}:{number}:{column}"
 
 
 def headline(finding: Diagnostic) -> str:

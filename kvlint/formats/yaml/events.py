@@ -19,6 +19,10 @@ from kvlint.patterns import regex
 # How many nodes all aliases of a document together may stand for.
 MAX_ALIASED = 100_000
 
+SCALAR, ALIAS = yaml.ScalarEvent, yaml.AliasEvent
+MAPPING, SEQUENCE = yaml.MappingStartEvent, yaml.SequenceStartEvent
+MAPPING_END, SEQUENCE_END = yaml.MappingEndEvent, yaml.SequenceEndEvent
+DOCUMENT, END = yaml.DocumentStartEvent, yaml.StreamEndEvent
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FORBIDDEN = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\ufeff")
 
@@ -72,7 +76,7 @@ class _Composer:
             kind = type(event)
             if tracker is not None:
                 tracker.before(event, stack)
-            if kind is yaml.ScalarEvent:
+            if kind is SCALAR:
                 self.count += 1
                 start, end = event.start_mark.index, event.end_mark.index
                 leaf = new(Leaf, (start, end, event.value, event.style, event.tag, event.anchor, event.implicit[0]))
@@ -81,22 +85,22 @@ class _Composer:
                     anchors[leaf.anchor] = leaf
                 if tracker is not None:
                     tracker.added(leaf, stack)
-            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
-                branch = self.begin(event, kind is yaml.MappingStartEvent)
+            elif kind is MAPPING or kind is SEQUENCE:
+                branch = self.begin(event, kind is MAPPING)
                 append(branch)
                 stack.append(branch)
                 append = branch.children.append
-            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            elif kind is MAPPING_END or kind is SEQUENCE_END:
                 self.finish(event)
                 append = stack[-1].children.append if stack else roots.append
-            elif kind is yaml.AliasEvent:
+            elif kind is ALIAS:
                 append(self.alias(event))
-            elif kind is yaml.DocumentStartEvent:
+            elif kind is DOCUMENT:
                 started += 1
                 if started > 1:
                     at = event.start_mark.index
                     raise Failure("a second document begins without `---`", at, at + 1)
-            elif kind is yaml.StreamEndEvent:
+            elif kind is END:
                 return roots[0] if roots else None
 
     def begin(self, event: Any, mapping: bool) -> Branch:
