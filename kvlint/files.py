@@ -31,7 +31,7 @@ SKIPPED_DIRECTORIES = frozenset(
 
 
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe is never waited for
-_SMALL = 2**16
+_SMALL = 2**13
 
 
 class Unreadable(Exception):
@@ -117,7 +117,8 @@ def _contents(file: int) -> bytes:
         raise Unreadable("not a regular file")
     if status.st_size > MAX_BYTES:
         raise Unreadable(f"larger than {MAX_BYTES // 2**20} MiB")
-    while len(data) <= MAX_BYTES and (more := os.read(file, MAX_BYTES)):
+    step = max(status.st_size, _SMALL)
+    while len(data) <= MAX_BYTES and (more := os.read(file, step)):
         data += more
     return data
 
