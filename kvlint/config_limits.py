@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from kvlint.facts import Fact, Written
+from kvlint.records import dataclass
 
 # No device, file or conversation comes near; what is longer is a slip, and slow to reckon with.
 MOST_BYTES = 2**60
@@ -16,14 +17,16 @@ MOST_COUNT = 10**12
 LEAST_MEMORY = 2**20
 
 
-class Refused(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Refused:
     """`key`: whose value cannot be, None for the table as a whole."""
 
     key: str | None
     message: str
 
 
-class Bounds(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Bounds:
     """`above` and `below` are excluded, `least` and `most` included."""
 
     least: Fraction | int | None = None

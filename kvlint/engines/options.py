@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from kvlint.compiled import DIRECTORY, load
 from kvlint.engines.nearness import closest
@@ -19,7 +19,8 @@ DATA = DIRECTORY / "engines"
 ENGINES = ("vllm", "mlx-lm", "vllm-mlx", "sglang", "llama-server", "tgi", "lmdeploy", "trtllm", "ollama")
 
 
-class Option(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Option:
     """One option as it stands in `releases` (a mask).
 
     `spellings` and `off` (the ones that switch off) are as the parser knows them; a positional has a bare name.

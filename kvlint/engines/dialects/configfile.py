@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from kvlint.records import dataclass
 from kvlint.source import Text
 
 _LARGEST = 1 << 20
 _MOST = 20_000
 
 
-class Entry(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Entry:
     """One key.  `value_text` is what the value says, without YAML's quotes; `items` the same of a list's members."""
 
     key: str

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
 
 from kvlint.engines.argparse import Load, Reading
 from kvlint.engines.dialects.common import CLASSIFY, CONSUME, EXTRA, REQUIRED, Sheet, Word, words_of
 from kvlint.engines.options import Option, Options, OptionSet
 from kvlint.patterns import regex
+from kvlint.records import dataclass
 from kvlint.source import HOLE, Text
 
 # Words left over of which each is a finding.  A line with more is no command line that anybody wrote, and is refused anyway.
@@ -19,7 +19,8 @@ MOST_LEFT_OVER = 100
 _NEGATIVE = regex(r"-\d+|-\d*\.\d+")
 
 
-class Match(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Match:
     """A word as an option: the record and the full spelling, the offset of a value in it; or the candidates of a prefix."""
 
     option: Option | None

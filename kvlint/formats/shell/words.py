@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
 
 from kvlint.formats.shell.cursor import Cursor
 from kvlint.formats.shell.text import joined, made, spliced
 from kvlint.formats.shell.tree import Arithmetic, Literal, Parameter, Part, Substitution, Word
 from kvlint.patterns import regex
+from kvlint.records import dataclass
 from kvlint.source import HOLE, Text
 
 
-class Mode(Enum):
-    """Where characters stand: what ends them, and the run of characters that mean nothing there."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Mode:
+    """Where characters stand: the run of them that means nothing there, what ends them, and what a backslash keeps in quotes."""
 
-    WORD = regex(r"""[^ \t\n;&|<>()'"\\$`]+""")
-    DOUBLE = regex(r"""[^"\\$`]+""")
-    OPERAND = regex(r"""[^}'"\\$`]+""")
-    PATTERN = regex(r"""[^}/'"\\$`]+""")
-    QUOTED_OPERAND = regex(r"""[^}"\\$`]+""")
-    QUOTED_PATTERN = regex(r"""[^}/"\\$`]+""")
-    HERE = regex(r"""[^\\$`]+""")
-    SUM = regex(r"""[^()'"\\$`]+""")
-
-    @property
-    def quoted(self) -> bool:
-        return self in (Mode.DOUBLE, Mode.HERE, Mode.SUM, Mode.QUOTED_OPERAND, Mode.QUOTED_PATTERN)
+    run: re.Pattern[str]
+    ends: frozenset[str]
+    quoted: bool = False
+    escapable: str = '$`"\\'
 
 
-_ENDS = {
-    Mode.WORD: frozenset(" \t\n;&|<>()"),
-    Mode.DOUBLE: frozenset('"'),
-    Mode.OPERAND: frozenset("}"),
-    Mode.PATTERN: frozenset("}/"),
-    Mode.QUOTED_OPERAND: frozenset("}"),
-    Mode.QUOTED_PATTERN: frozenset("}/"),
-    Mode.HERE: frozenset(),
-    Mode.SUM: frozenset(")"),
-}
-_ESCAPABLE = {Mode.HERE: "$`\\", Mode.QUOTED_OPERAND: '$`"\\}', Mode.QUOTED_PATTERN: '$`"\\}/'}
+WORD = Mode(regex(r"""[^ \t\n;&|<>()'"\\$`]+"""), frozenset(" \t\n;&|<>()"))
+DOUBLE = Mode(regex(r"""[^"\\$`]+"""), frozenset('"'), quoted=True)
+OPERAND = Mode(regex(r"""[^}'"\\$`]+"""), frozenset("}"))
+PATTERN = Mode(regex(r"""[^}/'"\\$`]+"""), frozenset("}/"))
+QUOTED_OPERAND = Mode(regex(r"""[^}"\\$`]+"""), frozenset("}"), True, '$`"\\}')
+QUOTED_PATTERN = Mode(regex(r"""[^}/"\\$`]+"""), frozenset("}/"), True, '$`"\\}/')
+HERE = Mode(regex(r"""[^\\$`]+"""), frozenset(), True, "$`\\")
+SUM = Mode(regex(r"""[^()'"\\$`]+"""), frozenset(")"), quoted=True)
 _NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!_-]")
 _PLAIN_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!_-]")
 LONGEST_SUBSCRIPT = 200
@@ -56,13 +46,13 @@ _ANSI_NAMES = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "
 def word(cursor: Cursor) -> Word:
     """The word that starts here; without characters where no word does."""
     start = cursor.pos
-    parts = _parts(cursor, Mode.WORD)
+    parts = _parts(cursor, WORD)
     return Word(parts, cursor.span(start))
 
 
 def here_body(cursor: Cursor) -> Word:
     """All of the cursor's text, as a here-document whose delimiter is not quoted."""
-    parts = _parts(cursor, Mode.HERE)
+    parts = _parts(cursor, HERE)
     return Word(parts, cursor.span(0))
 
 
@@ -85,7 +75,7 @@ def is_sum(value: str, start: int) -> bool:
 def sum_until_close(cursor: Cursor) -> Word:
     """What stands before `))`, which is passed."""
     start = cursor.pos
-    parts = _parts(cursor, Mode.SUM)
+    parts = _parts(cursor, SUM)
     found = Word(parts, cursor.span(start))
     if cursor.peek(2) != "))":
         cursor.fault(start, "arithmetic is not closed")
@@ -95,7 +85,7 @@ def sum_until_close(cursor: Cursor) -> Word:
 
 def _parts(cursor: Cursor, mode: Mode) -> tuple[Part, ...]:
     parts: list[Part] = []
-    value, ends, run = cursor.value, _ENDS[mode], mode.value
+    value, ends, run = cursor.value, mode.ends, mode.run
     while cursor.pos < len(value):
         char = value[cursor.pos]
         if char in ends:
@@ -112,12 +102,12 @@ def _parts(cursor: Cursor, mode: Mode) -> tuple[Part, ...]:
             parts.append(_backticks(cursor, mode.quoted))
         elif char == '"':
             parts += _double(cursor)
-        elif char == "'" and mode is not Mode.SUM:
+        elif char == "'" and mode is not SUM:
             parts.append(_single(cursor))
         else:
             parts.append(_literal(cursor, cursor.pos, cursor.pos + 1, mode.quoted))
             cursor.pos += 1
-            if mode is Mode.SUM and char == "(":
+            if mode is SUM and char == "(":
                 parts += _inner_sum(cursor)
     return tuple(parts)
 
@@ -125,7 +115,7 @@ def _parts(cursor: Cursor, mode: Mode) -> tuple[Part, ...]:
 def _inner_sum(cursor: Cursor) -> tuple[Part, ...]:
     """The rest of a parenthesis inside arithmetic, its closing one included."""
     cursor.deeper()
-    parts = _parts(cursor, Mode.SUM)
+    parts = _parts(cursor, SUM)
     cursor.depth -= 1
     if cursor.peek() == ")":
         parts = (*parts, _literal(cursor, cursor.pos, cursor.pos + 1, True))
@@ -145,7 +135,7 @@ def _backslash(cursor: Cursor, mode: Mode) -> list[Part]:
     cursor.pos = start + 1 + len(after)
     if after == "\n":
         return []
-    if not after or (mode.quoted and after not in _ESCAPABLE.get(mode, '$`"\\')):
+    if not after or (mode.quoted and after not in mode.escapable):
         return [Literal(cursor.cut(start, cursor.pos), True)]
     return [Literal(cursor.cut(start + 1, cursor.pos), True)]
 
@@ -173,7 +163,7 @@ def _double(cursor: Cursor) -> list[Part]:
     start = cursor.pos
     cursor.pos += 1
     cursor.deeper()
-    parts = list(_parts(cursor, Mode.DOUBLE))
+    parts = list(_parts(cursor, DOUBLE))
     cursor.depth -= 1
     if cursor.at_end():
         cursor.fault(start, "a quote is not closed")
@@ -342,12 +332,12 @@ def _parameter(cursor: Cursor, start: int, quoted: bool) -> Parameter | None:
 
 def _operands(cursor: Cursor, operator: str, quoted: bool) -> tuple[Word, Word | None]:
     if operator[0] != "/":
-        return _operand(cursor, Mode.QUOTED_OPERAND if quoted else Mode.OPERAND), None
-    pattern = _operand(cursor, Mode.QUOTED_PATTERN if quoted else Mode.PATTERN)
+        return _operand(cursor, QUOTED_OPERAND if quoted else OPERAND), None
+    pattern = _operand(cursor, QUOTED_PATTERN if quoted else PATTERN)
     if cursor.peek() != "/":
         return pattern, None
     cursor.pos += 1
-    return pattern, _operand(cursor, Mode.QUOTED_OPERAND if quoted else Mode.OPERAND)
+    return pattern, _operand(cursor, QUOTED_OPERAND if quoted else OPERAND)
 
 
 def _operand(cursor: Cursor, mode: Mode) -> Word:

@@ -105,7 +105,7 @@ def entry_count(each: Rules, settings: Settings) -> Fraction:
 
 
 def refused(settings: Settings) -> Refusal | None:
-    """Why every release that may be meant stops, whatever the memory (lmdeploy.md, Refused)."""
+    """Why every release that may be meant stops, whatever the memory."""
     reasons = [_refused(each, settings) for each in rules(settings.release)]
     return Refusal(reasons[0]) if reasons[0] is not None and all(reasons) else None
 

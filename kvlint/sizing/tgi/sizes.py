@@ -214,7 +214,7 @@ def _prefill(each: Rules, settings: Settings, model_window: Known, longest: Know
 def refused(
     each: Rules, settings: Settings, window: Known, longest: Known, prefill: Known, pool: Known
 ) -> Refusal | None:
-    """Why the launcher or the router stops (tgi.md, Refused)."""
+    """Why the launcher or the router stops."""
     if settings.quantize == "exl2" and settings.num_shard > 1:
         return Refusal(f"exl2 weights cannot be split over {settings.num_shard} shards")
     if settings.prefix_caching and settings.attention == "paged" and each.attention != "paged":
