@@ -82,7 +82,7 @@ def named(name: str) -> tuple[Device, ...]:
     """The products that a name can mean: one, several where the name is ambiguous (`a100`), none where it is not known."""
     names, _, _ = _load()
     key = name.strip().lower()
-    mig = _MIG.fullmatch(key)
+    mig = _MIG.fullmatch(key) if "-mig-" in key else None
     if mig:
         return tuple(map(_device, names.get(f"mig-{mig['profile']}", ())))
     joined = key.replace(" ", "-")

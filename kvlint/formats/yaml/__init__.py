@@ -79,7 +79,7 @@ def _document(source: Source, text: str, start: int, end: int, template: helm.Te
     base = start + text.startswith("\ufeff", start)
     tracker = Tracker(template, base, end) if template is not None else None
     chunk = text if base == 0 and end == len(text) else text[base:end]
-    if not directives and _DEFINITION.search(chunk):
+    if not directives and "CustomResourceDefinition" in chunk and _DEFINITION.search(chunk):
         return Document(None, None, span, ())
     try:
         raw = compose(chunk, tracker)
