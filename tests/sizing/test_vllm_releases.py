@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kvlint.sizing.vllm.releases import known_releases, neighbours, parse, rules, semantic_class
+from kvlint.sizing.spans import parse
+from kvlint.sizing.vllm.releases import known_releases, neighbours, rules, semantic_class
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,7 +14,10 @@ _ACTION = regex(
     r"\{\{[-~]?[ \t]*(?P<output>[A-Za-z_.$(][^{}\n]{0,400})\}\}|\{%[-+]?\s*(?P<word>\w+)(?P<rest>(?:(?!%\}|\{%)[\s\S]){0,400})%\}"
     r"|(?<!\$)\{#(?:(?!#\}|\{#)[\s\S]){0,400}#\}"
 )
-_PLACEHOLDERS = r"\{\{[-~]?\s*[A-Za-z_.$(][^{}\n]{0,400}\}\}|\{%[^{}%]{0,400}%\}|(?<![\w@])@[A-Za-z_]\w*@(?![\w@])|__[A-Z][A-Z0-9_]*?__"
+_PLACEHOLDERS = (
+    r"\{\{[-~]?\s*[A-Za-z_.$(][^{}\n]{0,400}\}\}|\{%[^{}%]{0,400}%\}"
+    r"|(?<![\w@])@[A-Za-z_]\w*@(?![\w@])|__[A-Z][A-Z0-9_]*?__"
+)
 _PLACEHOLDER = regex(_PLACEHOLDERS)
 # In a file whose ending says that it is a template: what Python's `format` puts in.  Elsewhere it is text, or a list of YAML.
 _FIELD = regex(_PLACEHOLDERS + r"|(?<![${\w])\{[A-Za-z_]\w*\}(?!\})")

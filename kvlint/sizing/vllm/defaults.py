@@ -8,7 +8,8 @@ from typing import Any
 
 from kvlint.facts import Unknown
 from kvlint.models.architecture import Architecture, Attention
-from kvlint.sizing.vllm.releases import Rules, constant, data, parse, rules
+from kvlint.sizing.spans import parse
+from kvlint.sizing.vllm.releases import Rules, constant, data, rules
 
 _GIB = 1 << 30
 

@@ -12,11 +12,8 @@ from functools import cache
 from typing import Any
 
 from kvlint.compiled import load
-from kvlint.patterns import regex
 from kvlint.records import dataclass, fields
-
-_RELEASE = regex(r"v?(\d+(?:\.\d+){0,3})(?:[.\-_]?(rc|dev|a|b|alpha|beta|pre|post)\d*)?")
-_PHASES = {"post": 0, None: 0}  # everything else comes before the release
+from kvlint.sizing.spans import parse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,19 +71,6 @@ def data() -> Mapping[str, Any]:
 
 def constant(name: str) -> int:
     return int(data()["constants"][name])
-
-
-@cache
-def parse(release: str) -> tuple[int, ...]:
-    """A key that orders releases: `0.11.1rc6.dev115` before `0.11.1`, which its post-releases equal.
-
-    ValueError for text that does not begin with a release number.
-    """
-    match = _RELEASE.match(release.strip())
-    if match is None:
-        raise ValueError(f"not a vLLM release: {release!r}")
-    numbers = [int(part) for part in match[1].split(".")]
-    return (*numbers, *[0] * (4 - len(numbers)), _PHASES.get(match[2], -1))
 
 
 def known_releases() -> tuple[str, ...]:
