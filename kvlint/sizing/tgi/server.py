@@ -170,7 +170,7 @@ class TgiSizing(Sizing):
         return None if image is not None and repository(image.value) in TGI_CONTAINERS else super().floating()
 
     def kv_dtype_fault(self) -> Value[str] | None:
-        """The attention that has no fp8 cache (tgi.md, layers/attention/kv_cache.py); other pairs depend on the system."""
+        """The attention that has no fp8 cache (layers/attention/kv_cache.py); other pairs depend on the system."""
         stated = self._stated()
         cache, attention = stated.get("kv_cache_dtype"), stated.get("attention")
         if not isinstance(cache, Fact) or not isinstance(attention, Fact) or attention.value != "flashdecoding":

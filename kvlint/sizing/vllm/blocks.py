@@ -19,7 +19,7 @@ Available = Union[int, Sequence[int]]
 
 
 def spec_blocks(layout: Layout, spec: Spec, length: int) -> int:
-    """Blocks that one request of `length` tokens may hold in one layer (vllm-allocator.md 3.3)."""
+    """Blocks that one request of `length` tokens may hold in one layer."""
     settings = layout.settings
     if spec.kind == "state":
         return state_pages(layout, spec, length)

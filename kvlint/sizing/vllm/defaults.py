@@ -197,7 +197,7 @@ def _original(arch: Architecture, rope: Mapping[str, Any]) -> int | None:
 
 
 def gdn_prefill_backend(capability: tuple[int, int], key_dim: int, cuda_major: int | None = None) -> str | Unknown:
-    """`flashinfer` or `triton`: who prefills Gated DeltaNet layers where no flag says (vllm-allocator.md 3.7, 0.33.0).
+    """`flashinfer` or `triton`: who prefills Gated DeltaNet layers where no flag says (0.33.0).
 
     `capability`: compute capability of the device.
     """

@@ -1,4 +1,4 @@
-"""How vLLM puts layers in groups that draw blocks from one pool (vllm-allocator.md 3.1, 3.2)."""
+"""How vLLM puts layers in groups that draw blocks from one pool."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Bytes of one recurrent layer's state in vLLM, on one device.
 
-Shapes: vllm/model_executor/layers/mamba/mamba_utils.py (executed for every release named in vllm-allocator.md).
+Shapes: vllm/model_executor/layers/mamba/mamba_utils.py (executed release by release).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _on_one_device(part: State, devices: int) -> tuple[int, int] | None:
 
 
 def _types(part: State, arch: Architecture, settings: Settings, rules: Rules) -> tuple[int, int] | Outcome:
-    """Bytes of one element of the convolution and of the recurrent state (vllm-allocator.md 3.8)."""
+    """Bytes of one element of the convolution and of the recurrent state."""
     named = settings.mamba_cache_dtype
     if rules.state_layers == "mamba2":
         named = settings.kv_cache_dtype
