@@ -88,10 +88,8 @@ class Disk:
         return paths
 
     def read(self, path: str) -> bytes:
-        if not self._top:
-            self._top = f"{self.root}/"
         try:
-            file = os.open(self._top + path, _READ)
+            file = os.open(self._at(path), _READ)
         except OSError as error:
             raise Unreadable(error.strerror or "cannot be read") from error
         try:
@@ -104,7 +102,13 @@ class Disk:
             os.close(file)
 
     def exists(self, path: str) -> bool:
-        return os.path.isfile(os.path.join(self.root, path))
+        return os.path.isfile(self._at(path))
+
+    def _at(self, path: str) -> str:
+        """A path below the root, even one that begins with a slash."""
+        if not self._top:
+            self._top = f"{self.root}/"
+        return self._top + path
 
 
 def _contents(file: int) -> bytes:

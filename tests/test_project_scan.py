@@ -73,3 +73,13 @@ def test_bytes_that_stand_between_files_may_stand_in_one(odd: bytes) -> None:
     assert {path for _, path in contents.hinted([b"vllm"])} >= {"2.sh"}
     assert {path for _, path in contents.hinted([b"vllm"])} <= {"1.sh", "2.sh"}
     assert contents.holding(b"kind") == ["0.sh", "3.sh"]
+
+
+def test_nothing_outside_the_root_is_read_by_a_path_from_its_top(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.env"
+    outside.write_bytes(b"A=1\n")
+    root = tmp_path / "root"
+    root.mkdir()
+    assert not Disk(root).exists(str(outside))
+    with pytest.raises(Unreadable):
+        Disk(root).read(str(outside))
