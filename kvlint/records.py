@@ -71,9 +71,9 @@ def _record(cls: Any, frozen: bool, eq: bool) -> Any:
     inherited = {each.name: each for each in getattr(cls.__base__, "__record__", ())}
     own = {name: _field(name, namespace.pop(name, MISSING)) for name in cls.__annotations__}
     every = tuple({**inherited, **own}.values())
-    namespace["__slots__"] = tuple(name for name in own if name not in inherited)
+    namespace["__slots__"] = tuple([name for name in own if name not in inherited])
     namespace["__record__"] = every
-    namespace["__match_args__"] = tuple(each.name for each in every if each.init)
+    namespace["__match_args__"] = tuple([each.name for each in every if each.init])
     namespace["__dataclass_fields__"] = _STANDARD
     namespace["__init__"] = _first_init()
     namespace.setdefault("__repr__", _repr)
@@ -142,13 +142,12 @@ def _filled(record: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def _compiled_init(cls: Any) -> Callable[..., None]:
-    if hasattr(cls, "__post_init__") or not all(
-        each.init and each.default_factory is MISSING for each in cls.__record__
-    ):
+    plain = [each for each in cls.__record__ if each.init and each.default_factory is MISSING]
+    if hasattr(cls, "__post_init__") or len(plain) < len(cls.__record__):
         return _written_init(cls)
     names = cls.__match_args__
     code = _stores(len(names)).replace(co_varnames=("self", *names), co_names=names)
-    defaults = tuple(each.default for each in cls.__record__ if each.default is not MISSING)
+    defaults = tuple([each.default for each in plain if each.default is not MISSING])
     made = FunctionType(code, {}, "__init__", defaults)
     made.__qualname__ = f"{cls.__qualname__}.__init__"
     return made
