@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kvlint.engines.argparse import Reading, read
+from kvlint.engines.options import options
 from kvlint.source import Source, Text
 
 
@@ -21,6 +22,77 @@ def stage(found: Reading) -> str:
     """Where the line ends: in the parser, in the checks of what was parsed, or nowhere."""
     stages = [problem.stage for problem in found.problems if problem.stage != "note"]
     return stages[0] if stages else "accepted"
+
+
+@pytest.mark.parametrize(
+    ("release", "line", "outcome"),
+    [
+        # argument --quantization/-q: invalid choice: 'awq4' (choose from 'aqlm', 'awq', ..., None)
+        ("0.6.1", "m -q awq4", "parser"),
+        ("0.6.1", "m -q modelopt", "accepted"),
+        ("0.6.4.post1", "m -q squeezellm", "parser"),
+        ("0.6.1", "m -q ipex", "parser"),
+        ("0.6.4.post1", "m -q ipex", "accepted"),
+        ("0.8.3", "m --quantization None", "accepted"),
+        ("0.8.3", "m --quantization nvfp4", "accepted"),
+        ("0.7.1", "m --quantization nvfp4", "parser"),
+        ("0.8.0", "m --speculative-model-quantization x", "parser"),
+        (
+            "0.9.1",
+            "m --quantization None",
+            "parser",
+        ),  # choose from ..., 'None': the word, while the type made None of it
+        # argument --reasoning-parser: invalid choice: 'qwen3' (choose from 'deepseek_r1', 'granite')
+        ("0.8.3", "m --reasoning-parser qwen3", "parser"),
+        ("0.9.1", "m --reasoning-parser qwen3", "accepted"),
+        ("0.9.1", "m --reasoning-parser step3", "parser"),
+        ("0.10.1.1", "m --reasoning-parser step3", "accepted"),
+        ("0.10.1.1", "m --reasoning-parser openai_gptoss", "parser"),
+        ("0.10.1.1", "m --reasoning-parser GptOss", "accepted"),
+        ("0.11.1", "m --reasoning-parser anything", "accepted"),  # of a plug-in
+        # argument --collect-detailed-traces: invalid choice: 'cpu' (choose from 'all', 'model', 'worker', ...)
+        ("0.8.3", "m --collect-detailed-traces cpu", "accepted"),
+        ("0.9.1", "m --collect-detailed-traces cpu", "parser"),
+        ("0.29.0", "m --collect-detailed-traces cpu", "parser"),
+        ("0.29.0", "m --collect-detailed-traces worker,model", "accepted"),
+        ("0.31.0", "m --collect-detailed-traces worker,model", "parser"),
+        # argument --spec-method: invalid choice: None (choose from ..., 'None')
+        ("0.21.0", "m --mm-encoder-attn-dtype None", "parser"),
+        ("0.29.0", "m --spec-method None", "parser"),
+        ("0.29.0", "m --safetensors-load-strategy=None", "parser"),
+        ("0.31.0", "m --spec-method None", "accepted"),
+        ("0.32.0", "m --safetensors-load-strategy=None", "accepted"),
+        ("0.9.1", "m --distributed-executor-backend=None", "parser"),
+        ("0.10.1.1", "m --task None", "parser"),
+        ("0.9.1", "m --max-log-len None", "parser"),
+        ("0.10.1.1", "m --max-log-len None", "accepted"),
+        ("0.32.0", "m --max-log-len None", "accepted"),
+        # ValueError: not enough values to unpack (expected 2, got 1)
+        ("0.8.3", "m --prompt-adapters 1", "parser"),
+        ("0.9.1", "m --prompt-adapters a=b", "accepted"),
+        # argument --override-pooler-config: invalid from_json value: '{"nope":3}'
+        ("0.6.4.post1", 'm --override-pooler-config {"nope":3}', "parser"),
+        ("0.8.3", 'm --override-pooler-config {"nope":3}', "parser"),
+        # validate_parsed_serve_args
+        ("0.23.0", "m -dpm", "post"),
+        ("0.32.0", "m -dpm", "post"),
+        ("0.28.0", "m -dpm --data-parallel-size 2 --grpc", "post"),
+        ("0.7.1", "m --enable-reasoning", "post"),
+        ("0.8.3", "m --enable-reasoning", "post"),
+        ("0.8.3", "m --enable-reasoning --reasoning-parser granite", "accepted"),
+        ("0.9.1", "m --enable-reasoning", "accepted"),
+        ("0.29.0", "m --sse-keep-alive-interval -1", "post"),
+        ("0.29.0", "m --sse-keep-alive-interval 0", "accepted"),
+    ],
+)
+def test_lines(release: str, line: str, outcome: str) -> None:
+    assert stage(reading(release, line)) == outcome
+
+
+def test_a_switch_with_an_optional_word_is_true_alone() -> None:
+    """StoreBoolean stored true, of every release up to 0.8.3."""
+    assert reading("0.6.4.post1", "m --enable-chunked-prefill").typed("enable_chunked_prefill") is True
+    assert reading("0.8.3", "m --enable-chunked-prefill False").typed("enable_chunked_prefill") is False
 
 
 @pytest.mark.parametrize("release", ["0.6.4.post1", "0.8.3", "0.9.1", "0.10.1.1", "0.21.0", "0.32.0"])
@@ -48,3 +120,10 @@ def test_a_merged_key_counts() -> None:
     """Seen as seed=3."""
     file = "additional-config: &a {seed: 3}\n<<: *a\n"
     assert reading("0.32.0", "m --config c.yaml", file).typed("seed") == 3
+
+
+def test_choices_do_not_hold_none_itself() -> None:
+    known = options("vllm")
+    records = [option for option in known.options if option.choices is not None]
+    assert records
+    assert not any(None in option.choices for option in records if option.choices)
