@@ -128,6 +128,7 @@ def record(engine: str, raw: dict[str, Any]) -> dict[str, Any]:
     entry["action"] = action
     choices = raw.get("choices")
     entry["choices"] = choices if isinstance(choices, list) else None
+    entry["optional"] = raw.get("optional") or None
     entry["hint"] = raw.get("metavar_choices")
     entry["field"] = raw.get("field")
     default = raw.get("default")
@@ -310,7 +311,7 @@ def within(releases: list[str], release: str, first: str | None, last: str | Non
 def correct(
     releases: list[str], release: str, entries: list[dict[str, Any]], corrections: list[dict[str, Any]]
 ) -> None:
-    """Apply corrections in order.  A correction selects by `flags` or `where` (equal keys) and the releases `from`..`to`."""
+    """Apply corrections in order.  A correction selects by `flags`, `where` (equal keys), `having` and `from`..`to`."""
     for correction in corrections:
         if not within(releases, release, correction.get("from"), correction.get("to")):
             continue
@@ -319,6 +320,7 @@ def correct(
             continue
         for entry in entries:
             chosen = bool(set(correction["flags"]) & set(entry.get("flags", []))) if "flags" in correction else True
+            chosen = chosen and correction.get("having", "flags") in entry
             if chosen and all(entry.get(key) == value for key, value in correction.get("where", {}).items()):
                 entry.update(correction.get("set", {}))
                 if correction.get("inverses"):

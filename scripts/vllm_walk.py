@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import permutations
 from typing import Any
 
 from build_flags import record
@@ -24,7 +25,21 @@ ANSWERS = {
     "'serve' not in sys.argv[1:] and '--help' not in sys.argv[1:]": True,
     "not async_args_only": True,
 }
-METHODS = ("items", "keys", "values", "get", "pop", "update", "append", "extend", "remove", "replace", "lower", "copy")
+METHODS = (
+    "items",
+    "keys",
+    "values",
+    "get",
+    "pop",
+    "update",
+    "append",
+    "extend",
+    "remove",
+    "replace",
+    "lower",
+    "copy",
+    "join",
+)
 DEPRECATED = re.compile(r"\W*deprecated\b|.*(\b(is|are|been) |[\[(*])deprecated\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -137,12 +152,7 @@ class Frame:
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
-            items = [self.value(item) for item in node.elts]
-            return (
-                Open(ast.unparse(node))
-                if any(isinstance(item, Open) and item.text[:1] == "*" for item in items)
-                else items
-            )
+            return self.listed(node)
         if isinstance(node, ast.Dict):
             return self.mapping(node)
         if isinstance(node, ast.Name):
@@ -165,12 +175,62 @@ class Frame:
             return Open(ast.unparse(node)) if isinstance(inner, Open) else not inner
         return Open(ast.unparse(node))
 
+    def listed(self, node: ast.List | ast.Tuple | ast.Set) -> Any:
+        items: list[Any] = []
+        for each in node.elts:
+            if not isinstance(each, ast.Starred):
+                items.append(self.value(each))
+                continue
+            inside = self.members_of(each.value)
+            if inside is None:
+                return Open(ast.unparse(node))
+            items += inside
+        return items
+
+    def members_of(self, node: ast.expr) -> list[Any] | None:
+        """What `*name` puts in: a list of constants, or the keys of a table whose values are whatever they are."""
+        found = find(self.module, node) if isinstance(node, ast.Name) and node.id not in self.env else None
+        table = found.node if isinstance(found, Expression) else None
+        if (
+            isinstance(found, Expression)
+            and isinstance(table, ast.Call)
+            and ast.unparse(table).startswith("list(get_args(")
+        ):
+            inner = table.args[0]
+            assert isinstance(inner, ast.Call)
+            (part,) = hints(found.module, inner.args[0])
+            return list(part.args) if part.kind == "literal" else None
+        keys = table.keys if isinstance(table, ast.Dict) else table.elts if isinstance(table, ast.List) else None
+        if keys is None or not all(isinstance(key, ast.Constant) for key in keys):
+            return None
+        return [key.value for key in keys if isinstance(key, ast.Constant)]
+
     def comprehension(self, node: ast.ListComp) -> Any:
-        """`[f.value for f in Enumeration]`."""
+        """`[f.value for f in Enumeration]`, `[",".join(p) for p in permutations(names, r=2)]`."""
+        if len(node.generators) == 1 and not node.generators[0].ifs and "permutations(" in ast.unparse(node):
+            return self.permuted(node, node.generators[0])
         over = self.value(node.generators[0].iter)
         values = members(over) if isinstance(over, Class) else {}
         plain = isinstance(node.elt, ast.Attribute) and node.elt.attr == "value" and not node.generators[0].ifs
         return list(values.values()) if plain and values else Open(ast.unparse(node))
+
+    def permuted(self, node: ast.ListComp, each: ast.comprehension) -> Any:
+        call = each.iter
+        if (
+            not isinstance(call, ast.Call)
+            or dotted(call.func) != "permutations"
+            or not isinstance(each.target, ast.Name)
+        ):
+            return Open(ast.unparse(node))
+        over, length = self.value(call.args[0]), [self.value(keyword.value) for keyword in call.keywords]
+        if not isinstance(over, list):
+            return Open(ast.unparse(node))
+        found = []
+        for chosen in permutations(over, *length):
+            self.env[each.target.id] = list(chosen)
+            found.append(self.value(node.elt))
+        del self.env[each.target.id]
+        return found
 
     def mapping(self, node: ast.Dict) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -301,7 +361,8 @@ def raw_record(flags: list[str], given: dict[str, Any]) -> dict[str, Any]:
             raw[key] = given[key]
     raw["deprecated"] = given.get("deprecated") is True or deprecated(given.get("help"))
     choices = given.get("choices")
-    raw["choices"] = choices if isinstance(choices, list) else None
+    raw["choices"] = [each for each in choices if each is not None] if isinstance(choices, list) else None
+    raw["optional"] = isinstance(choices, list) and None in choices
     default = given.get("default", False if raw["action"] == "store_true" else None)
     raw["default"] = f"expr:{text_of(default)}" if isinstance(default, Open | Outside | Class) else default
     if raw["type"] == "bool" and action is None:

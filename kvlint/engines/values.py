@@ -253,6 +253,13 @@ def lora_module(text: str) -> Any:
     return json_object(text) if text else None
 
 
+def name_path(text: str) -> str:
+    """vLLM's prompt adapters: one equals sign."""
+    if text.count("=") != 1:
+        raise Malformed("name=path")
+    return text
+
+
 def unsigned(bits: int) -> Callable[[str], int]:
     """A Rust integer without a sign: digits, one `+` in front at most."""
 
@@ -390,6 +397,7 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "device_ids": device_ids,
     "key_values": key_values,
     "lora_module": lora_module,
+    "name_path": name_path,
     "u16": unsigned(16),
     "u32": unsigned(32),
     "u64": unsigned(64),

@@ -217,6 +217,7 @@ SLIPS = {
     "choices": "the given lists leave what is no literal list; enumerations and aliases are in the files",
     "default": "likewise, constants of a module and members of an enumeration",
     "computed": "likewise",
+    "optional": "None itself among choices of a list that is no literal",
     "entry": "added by the command only; vllm==0.9.2:vllm/entrypoints/cli/serve.py:56-75, 0.18.1:same, --grpc",
     "type": {
         "--max-num-batched-tokens": "plain int until 0.9.1",

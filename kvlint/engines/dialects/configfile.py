@@ -26,8 +26,11 @@ class Unreadable(ValueError):
     """The file is no YAML mapping, or larger than a configuration is."""
 
 
-def entries(text: Text) -> list[Entry]:
-    """The top level of a YAML file, as a safe loader reads it.  Raises `Unreadable`."""
+def entries(text: Text, *, filled: bool = False) -> list[Entry]:
+    """The top level of a YAML file, as a safe loader reads it: a key's last value, in the place of its first.
+
+    Raises `Unreadable`, also for a file without anything in it where the engine asks for a mapping (`filled`).
+    """
     import yaml
 
     if len(text.value) > _LARGEST:
@@ -35,12 +38,19 @@ def entries(text: Text) -> list[Entry]:
     try:
         loader = yaml.SafeLoader(text.value)
         node = loader.get_single_node()
+        if node is None and filled:
+            raise Unreadable("nothing in it")
         if node is None:
             return []
         if not isinstance(node, yaml.MappingNode):
             raise Unreadable("not a mapping")
         bounded(node)
-        return [_entry(loader, text, key, value) for key, value in node.value]
+        loader.flatten_mapping(node)
+        found: dict[str, Entry] = {}
+        for key, value in node.value:
+            entry = _entry(loader, text, key, value)
+            found[entry.key] = entry
+        return list(found.values())
     except (yaml.YAMLError, RecursionError, ValueError, TypeError, OverflowError) as error:
         raise Unreadable(str(error).partition("\n")[0]) from None
 

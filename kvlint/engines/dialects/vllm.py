@@ -143,7 +143,7 @@ class Flexible:
             if text is None:
                 self.sheet.open.append(name.text)
                 return []
-            return [word for item in entries(text) for word in self._entry(item)]
+            return [word for item in entries(text, filled=True) for word in self._entry(item)]
         except FileNotFoundError:
             self.sheet.object(BEFORE, "config-file", name.text, why="missing")
         except Unreadable as error:
