@@ -24,6 +24,7 @@ from kvlint.subjects import Problem
 
 if TYPE_CHECKING:
     from kvlint.carriers.base import Item
+    from kvlint.formats.document import Document
 
 
 # What makes a file a seed: a word of an engine, a proxy, an admission system, or of ours, in lower case.
@@ -190,7 +191,10 @@ class Project:
             text, problem = document.span.text, document.problem
             template = "the document is a template, and what it becomes is not known"
             filled = path.endswith(FILLED_ENDINGS) or _CONTROLS.search(text) or _FILLED.search(_line(problem.span).text)
-            found = self.cannot_read(text, problem.span, problem.message, template if filled else None)
+            doubt = (
+                template if filled else _OUTPUT if parsed.kind == "json" and _outside(document, problem.span) else None
+            )
+            found = self.cannot_read(text, problem.span, problem.message, doubt)
             self.unreadable += [found] if found is not None else []
 
     def cannot_read(self, text: str, at: Span, reason: str, doubt: str | None) -> Problem | None:
@@ -245,6 +249,14 @@ class Project:
         return self._paths
 
 
+_OUTPUT = "no value begins there, so the file may be what a program printed"
+
+
+def _outside(document: Document, failed: Span) -> bool:
+    """Whether reading failed before the first value, or between two: a slip is inside of one."""
+    return not document.span.source.text[document.span.start : failed.start].strip()
+
+
 FEW = 16  # seeds in which a name may stand and still be rare
 # The bytes of names: what stands between others is apart.
 _NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/-"
@@ -263,6 +275,7 @@ class _Searched:
         self._paths: dict[bytes, list[str]] = {}
         self._kinds: dict[bytes, list[str]] | None = None
         self._places: dict[bytes, dict[bytes, list[str]]] = {}
+        self._common: dict[tuple[bytes, bytes], list[str]] = {}
 
     def find(self, wanted: bytes, kind: bytes) -> Iterable[str]:
         if not kind:
@@ -271,7 +284,9 @@ class _Searched:
             self._kinds = self._contents.kinds()
         among = self._kinds.get(kind, [])
         if wanted not in self._rare:
-            return [path for path in among if wanted in self._contents.get(path)]
+            if (wanted, kind) not in self._common:
+                self._common[wanted, kind] = [path for path in among if wanted in self._contents.get(path)]
+            return self._common[wanted, kind]
         if kind not in self._places:
             places = self._places.setdefault(kind, {})
             for path in among:

@@ -16,8 +16,11 @@ DOUBT = "what kvlint cannot follow, a shell may"
 
 
 def of_file(faults: Iterable[Fault], found: Iterable[Process], source: Source, project: Project) -> Problem | None:
-    """The first fault of a script of its own, unless an engine was found behind it or none stands there."""
-    first = _first(faults)
+    """The first fault of a script of its own, unless an engine was found behind it or none stands there.
+
+    What it sources is read as a file of its own.
+    """
+    first = _first(each for each in faults if each.span is not None and each.span.path == source.path)
     if first is None or source.path not in project.seeds:
         return None
     at, reason = first

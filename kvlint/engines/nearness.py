@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 
 def closest(word: str, names: Iterable[str], count: int = 3, farthest: int = 3) -> Iterator[str]:
@@ -11,21 +12,23 @@ def closest(word: str, names: Iterable[str], count: int = 3, farthest: int = 3) 
     if len(word) < 3:
         return iter(())  # any letter is near to any other
     limit = min(farthest, max(1, len(word) // 4))
-    mine = _parts(word)
-    parts = set(mine)
-    scored = []
-    for name in names:
-        theirs = _parts(name)
-        if len(parts) > 1 and parts <= set(theirs):
-            scored.append((1, len(name), name))
-        elif _shortens(mine, theirs):
-            scored.append((2, len(name), name))
-        elif abs(len(name) - len(word)) <= limit and is_slip(word, name, limit):
-            scored.append((distance(word, name, limit), len(name), name))
-        elif 2 <= len(mine) < len(theirs) and len(word) > 11 and distance(word, _cut(name, len(mine)), 1) <= 1:
-            scored.append((2, len(name), name))
+    scored = [(score, len(name), name) for name in names if (score := _score(word, name, limit)) is not None]
     scored.sort()
     return iter([name for _, _, name in scored[:count]])
+
+
+@lru_cache(maxsize=1 << 15)  # the releases that a line is read by have nearly all of their names in common
+def _score(word: str, name: str, limit: int) -> int | None:
+    mine, theirs = _parts(word), _parts(name)
+    if len(set(mine)) > 1 and set(mine) <= set(theirs):
+        return 1
+    if _shortens(mine, theirs):
+        return 2
+    if abs(len(name) - len(word)) <= limit and is_slip(word, name, limit):
+        return distance(word, name, limit)
+    if 2 <= len(mine) < len(theirs) and len(word) > 11 and distance(word, _cut(name, len(mine)), 1) <= 1:
+        return 2
+    return None
 
 
 def is_slip(word: str, name: str, limit: int = 3) -> bool:

@@ -211,6 +211,7 @@ class Options:
         self._sorted = sorted(self._spellings)
         self._sets: dict[tuple[str, str | None], OptionSet] = {}
         self._places: dict[str, Place] = {}
+        self._nearest: dict[tuple[str, str, int], tuple[str, ...]] = {}
         self._shapes: dict[tuple[str, str], Shape | None] = {}
         self._guards: dict[str, tuple[Mapping[str, Any], ...]] = {}
         self.outcomes: dict[tuple[Any, ...], Any] = {}  # what a word resolves to, by release: kept by the dialects
@@ -296,9 +297,13 @@ class Options:
 
     def nearest(self, spelling: str, release: str, count: int = 3) -> tuple[str, ...]:
         """Spellings of `release` that a typo may have meant, likeliest first."""
-        known = self.at(release).by_spelling.items()
-        names = {name.replace("_", "-"): name for name, option in known if option.action != "removed"}
-        return tuple(names[found] for found in closest(spelling.replace("_", "-"), names, count))
+        found = self._nearest.get((spelling, release, count))
+        if found is None:
+            known = self.at(release).by_spelling.items()
+            names = {name.replace("_", "-"): name for name, option in known if option.action != "removed"}
+            found = tuple(names[each] for each in closest(spelling.replace("_", "-"), names, count))
+            self._nearest[spelling, release, count] = found
+        return found
 
     def owners(self, spelling: str) -> tuple[str, ...]:
         """The other engines that know this spelling in some release."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kvlint.formats.shell.parser import parse
 from kvlint.pipeline import check_files
+from kvlint.source import Source, Text
 
 SERVE = "vllm serve Qwen/Qwen3-8B --max-model-len 8192\n"
 
@@ -77,3 +79,25 @@ def test_a_container_that_is_told_by_a_script_cut_short_is_not_silent(path: str,
 def test_a_container_that_starts_something_else_is_silent() -> None:
     text = POD.replace("vllm serve", "curl").replace("vllm/vllm-openai:v0.11.0", "acme/tool:1").format('echo "starting')
     assert check_files({"pod.yaml": text.encode()}).findings == []
+
+
+def nested(levels: int, inside: str) -> str:
+    return "if probe; then\n" * levels + inside + "\nfi" * levels + "\n"
+
+
+@pytest.mark.parametrize(("entered", "levels", "faults"), [(0, 15, 0), (22, 15, 0), (0, 300, 1)])
+def test_a_script_that_is_sourced_too_deep_is_read_all_the_same(entered: int, levels: int, faults: int) -> None:
+    """Where neither nests deep by itself, what ends is the following of the one into the other."""
+    source = Source("library.sh", nested(levels, SERVE.strip()))
+    assert len(parse(Text.of(source, 0, len(source.text)), entered)[1].faults) == faults
+
+
+def test_a_fault_of_a_sourced_script_is_told_once_and_there() -> None:
+    report = check_files(
+        {
+            "serve.sh": f"#!/bin/bash\n. ./library.sh\n{SERVE}".encode(),
+            "library.sh": b"#!/bin/bash\nexport HF_HOME=/models\necho 'done\n" + SERVE.encode(),
+        }
+    )
+    found = [each for each in report.findings if each.rule == "unreadable-config"]
+    assert [(each.path, each.line) for each in found] == [("library.sh", 3)]

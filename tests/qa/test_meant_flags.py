@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import kvlint
+from kvlint.engines import nearness
 from kvlint.engines.argparse import read
-from kvlint.engines.nearness import closest, is_slip
+from kvlint.engines.nearness import closest, distance, is_slip
 from kvlint.source import Source, Text
 
 
@@ -54,6 +55,17 @@ def test_another_word_is_no_slip() -> None:
     assert "--max-log-len" not in closest("--max-seq-len", ["--max-log-len", "--max-model-len"])
     assert is_slip("--gpu-memory-utilisation", "--gpu-memory-utilization")
     assert is_slip("--maxmodel-len", "--max-model-len")
+
+
+def test_what_a_flag_may_have_meant_is_worked_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of no release are read by all of them, and hold the same flags again and again."""
+    compared = []
+    monkeypatch.setattr(nearness, "distance", lambda *pair: compared.append(pair) or distance(*pair))
+    flags = " ".join(f"--tuned-{part}-of-a-fork" for part in ("paging", "routing", "sparse"))
+    (tmp_path / "run.sh").write_text(f"vllm serve Qwen/Qwen3-8B {flags}\n" * 20)
+    kvlint.check([tmp_path])
+    assert compared
+    assert len(compared) < 4 * len(set(compared))
 
 
 def test_a_positional_that_is_not_read_is_named_as_it_stands() -> None:

@@ -64,6 +64,37 @@ def test_pods_are_placed_by_a_scheduler() -> None:
     assert said("shared-device-overcommit", {"pods.yaml": pod.format("a") + "---\n" + pod.format("b")}) == []
 
 
+# Two roles of one custom resource: their pods go by one name, and the scheduler gives each its devices.
+ROLES = "apiVersion: example.com/v1\nkind: Roles\nmetadata: {name: pair}\nspec:\n  roles:\n" + "".join(
+    f"    {role}:\n      resources: {{limits: {{gpu: '1'}}}}\n      podSpec:\n        mainContainer:\n"
+    "          image: vllm/vllm-openai:v0.22.1\n          args: [--model=Qwen/Qwen3-8B]\n"
+    "          env: [{name: CUDA_VISIBLE_DEVICES, value: '0'}]\n"
+    for role in ("reader", "writer")
+)
+SPACES = "---\n".join(
+    f"apiVersion: v1\nkind: Pod\nmetadata: {{name: qwen, namespace: {space}}}\nspec:\n  containers:\n    - name: vllm\n"
+    "      image: vllm/vllm-openai:v0.22.1\n      args: [--model=Qwen/Qwen3-8B]\n"
+    "      env: [{name: CUDA_VISIBLE_DEVICES, value: '0'}]\n"
+    for space in ("one", "two")
+)
+
+
+@pytest.mark.parametrize("text", [ROLES, SPACES])
+def test_pods_of_one_name_are_not_one_pod(text: str) -> None:
+    for rule in ("shared-device-overcommit", "duplicate-weights"):
+        assert said(rule, {"pods.yaml": text}) == []
+
+
+def test_the_containers_of_one_pod_are_on_its_node() -> None:
+    one = (
+        "    - name: {0}\n      image: vllm/vllm-openai:v0.22.1\n      args: [--model=Qwen/Qwen3-8B, --port={1}]\n"
+        "      env: [{{name: CUDA_VISIBLE_DEVICES, value: '0'}}]\n"
+    )
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: pair}\nspec:\n  containers:\n"
+    text = pod + one.format("a", 8000) + one.format("b", 8001)
+    assert said("shared-device-overcommit", {"pods.yaml": text}) == ["error"]
+
+
 def replica(name: str, args: str, tag: str = "v0.22.1") -> str:
     return (
         f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{app: qwen}}}}\nspec:\n  containers:\n"

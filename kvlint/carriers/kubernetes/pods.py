@@ -217,7 +217,7 @@ def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
         **pod.data,
     }
     claimed = _claims(pod, container)
-    together = claimed[0] if claimed else f"pod {pod.item.path}#{pod.workload}"
+    together = claimed[0] if claimed else f"pod {_own(pod)}"
     if claimed:
         data["claims"] = claimed
     if cluster.overlay:
@@ -249,6 +249,11 @@ def site_of(pod: Pod, container: Map, cluster: Cluster) -> Site:
     )
 
 
+def _own(pod: Pod) -> str:
+    """What tells a pod from every other: pods of one object may go by one name, and so may objects of two namespaces."""
+    return f"{pod.item.path}#{pod.workload}@{pod.spec.span.start}"
+
+
 def _claims(pod: Pod, container: Map) -> tuple[str, ...]:
     """Devices that the container claims by name: of a ResourceClaim of the namespace, or of one that its pod alone is made.
 
@@ -261,7 +266,7 @@ def _claims(pod: Pod, container: Map) -> tuple[str, ...]:
         if name is None or name not in made:
             continue
         shared, request = made[name].string("resourceClaimName"), each.string("request")
-        owner = f"{pod.unit or unit(pod.item)} {shared}" if shared else f"{pod.item.path}#{pod.workload} {name}"
+        owner = f"{pod.unit or unit(pod.item)} {shared}" if shared else f"{_own(pod)} {name}"
         found.append(f"{owner}/{request}" if request else owner)
     return tuple(found)
 

@@ -39,7 +39,8 @@ def parse(text: Text, depth: int = 0) -> tuple[Block, Cursor]:
     try:
         _items(cursor, frozenset(), items)
     except TooDeep:
-        cursor.fault(cursor.pos, "nests deeper than is followed")
+        if not depth:  # else it is the following of calls that ends here, and the script itself is read
+            cursor.fault(cursor.pos, "nests deeper than is followed")
     return Block(tuple(items)), cursor
 
 
