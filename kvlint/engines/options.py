@@ -302,6 +302,8 @@ class Options:
             known = self.at(release).by_spelling.items()
             names = {name.replace("_", "-"): name for name, option in known if option.action != "removed"}
             found = tuple(names[each] for each in closest(spelling.replace("_", "-"), names, count))
+            if len(self._nearest) > 50_000:
+                self._nearest.clear()
             self._nearest[spelling, release, count] = found
         return found
 
