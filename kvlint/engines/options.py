@@ -11,7 +11,6 @@ from functools import cache, cached_property
 from typing import Any
 
 from kvlint.compiled import DIRECTORY, load
-from kvlint.engines.nearness import closest
 from kvlint.engines.versions import Place, parse, place
 from kvlint.records import dataclass
 
@@ -299,6 +298,8 @@ class Options:
         """Spellings of `release` that a typo may have meant, likeliest first."""
         found = self._nearest.get((spelling, release, count))
         if found is None:
+            from kvlint.engines.nearness import closest
+
             known = self.at(release).by_spelling.items()
             names = {name.replace("_", "-"): name for name, option in known if option.action != "removed"}
             found = tuple(names[each] for each in closest(spelling.replace("_", "-"), names, count))
