@@ -1,4 +1,4 @@
-"""scripts/read_parsers.py: a parser is followed through its helpers, and what cannot be told is not guessed."""
+"""scripts/readers/read_parsers.py: a parser is followed through its helpers, and what cannot be told is not guessed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from kvlint.engines.options import options
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts/readers")]
 
 import build_flags  # noqa: E402
 import read_parsers  # noqa: E402

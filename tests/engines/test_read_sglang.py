@@ -1,4 +1,4 @@
-"""What `scripts/read_sglang.py` makes of the forms in which SGLang declared its flags; nothing of a tree is run."""
+"""What `scripts/readers/read_sglang.py` makes of the forms in which SGLang declared its flags; nothing of a tree is run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts/readers")]
 
 import build_flags  # noqa: E402
 import read_sglang  # noqa: E402

@@ -13,7 +13,7 @@ from kvlint.engines.options import options
 from kvlint.source import Source, Text
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts/readers")]
 
 import build_flags  # noqa: E402
 import read_vllm  # noqa: E402

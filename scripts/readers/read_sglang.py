@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Read SGLang's flags of every release from the sources of its wheels.
 
-    python scripts/read_sglang.py write RELEASE=DIR...      # writes data/engines/sglang.read.flags.json
-    python scripts/read_sglang.py compare RELEASE=DIR...    # against the releases of data/engines/sglang.flags.json
+    python scripts/readers/read_sglang.py write RELEASE=DIR...      # writes data/engines/sglang.read.flags.json
+    python scripts/readers/read_sglang.py compare RELEASE=DIR...    # against the releases of data/engines/sglang.flags.json
 
 DIR holds what a wheel unpacks to: `sglang/srt` and, from 0.5.13, `sglang/jit_kernel` or `sglang/kernels`.  Nothing of it is run.
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from build_flags import ROOT, SOURCES, fold, read, record, render, unfold
 from static_values import Module, Tree, Unread
@@ -35,7 +35,8 @@ ENGINE = "sglang"
 SWITCHES = ("store_true", "argparse.BooleanOptionalAction")
 TARGET = SOURCES / f"{ENGINE}.read.flags.json"
 SOURCE = (
-    "sglang/srt/server_args.py, and from 0.5.20 sglang/srt/arg_groups/fields, of each wheel, by scripts/read_sglang.py"
+    "sglang/srt/server_args.py, and from 0.5.20 sglang/srt/arg_groups/fields, of each wheel; "
+    "by scripts/readers/read_sglang.py"
 )
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Read the options and variables of vLLM's releases from their files, as `vllm serve` declares them.
 
-    python scripts/read_vllm.py write RELEASE=DIR...     # into data/engines/vllm.read.flags.json, others stay
-    python scripts/read_vllm.py compare RELEASE=DIR...   # with data/engines/vllm.flags.json, where both have a release
+    python scripts/readers/read_vllm.py write RELEASE=DIR...     # into data/engines/vllm.read.flags.json, others stay
+    python scripts/readers/read_vllm.py compare RELEASE=DIR...   # with data/engines/vllm.flags.json, where both have a release
 
 DIR holds an unpacked release (`DIR/vllm/...`).  The functions that add arguments are followed statement by statement, and the
 arguments that vLLM makes of its config classes are made as it makes them; nothing is imported or run.
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from build_flags import SOURCES, fold, fold_names, read, render, spread, unfold
 from vllm_source import Class, Function, Tree, method
@@ -66,7 +66,7 @@ def joined(known: dict[str, Any], found: dict[str, Any], names: dict[str, list[s
     read_at = {**before, **names}
     return {
         "engine": "vllm",
-        "source": "scripts/read_vllm.py over the published source distributions, of 0.15.0 and 0.15.1 over the wheels",
+        "source": "scripts/readers/read_vllm.py over the published source distributions, of 0.15.0 and 0.15.1 over the wheels",
         "order": order,
         "releases": order,
         "options": fold(order, lists),

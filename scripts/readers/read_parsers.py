@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Read the flags of releases whose parser is built by plain calls of `add_argument`: LMDeploy and mlx-lm.
 
-    python scripts/read_parsers.py write ENGINE RELEASE=DIR...     # writes data/engines/ENGINE.read.flags.json
-    python scripts/read_parsers.py compare ENGINE RELEASE=DIR...   # against the releases of data/engines/ENGINE.flags.json
+    python scripts/readers/read_parsers.py write ENGINE RELEASE=DIR...    # writes data/engines/ENGINE.read.flags.json
+    python scripts/readers/read_parsers.py compare ENGINE RELEASE=DIR...  # against the releases of data/engines/ENGINE.flags.json
 
 DIR holds what a release unpacks to (`lmdeploy/`, `mlx_lm/`).  Nothing of it is run: the function that builds the parser is
 followed statement by statement, and so are the helpers that it hands its parser to.  A statement that does something else with
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from build_flags import ROOT, SOURCES, correct, fold, read, record, render, unfold
 
@@ -77,7 +77,7 @@ def main() -> None:
     missing = [release for release in lists if release not in given["releases"]]
     found = {
         "engine": args.engine,
-        "source": f"{', '.join(ENGINES[args.engine].files)} of each release's package; by scripts/read_parsers.py",
+        "source": f"{', '.join(ENGINES[args.engine].files)} of each release's package; by scripts/readers/read_parsers.py",
         "releases": missing,
         "order": ordered({*lists, *given["releases"]}),
         "options": fold(missing, {release: lists[release] for release in missing}),
