@@ -55,9 +55,13 @@ def diagnose(outcome: Outcome, suggestions: Iterable[Suggestion] = ()) -> Diagno
     facts = dict(_facts(rule, case.lookup))
     related = [Related(place, role, words) for role, place, words in subject.related]
     told = {(id(each.span.source), each.span.start, each.span.end) for each in related}
-    related += _uses(facts, span)
-    related += [each for key, each in _causes(facts, span).items() if key not in told]
-    inputs = tuple(place for fact in (*facts.values(), *verdict.facts) for place in fact.spans())
+    written = _written(facts)
+    here = [origin for _, _, origin in written if origin.span == span]
+    related += [Related(place, "use", "used here") for place in dict.fromkeys(use for each in here for use in each.via)]
+    related += [each for key, each in _causes(written, here).items() if key not in told]
+    inputs = [place for _, _, origin in written for place in (origin.span, *origin.via)]
+    known = {id(fact) for fact in facts.values()}
+    inputs += [place for fact in verdict.facts if id(fact) not in known for place in fact.spans()]
     message = rule.message_of(verdict, case.lookup, case.engine, case.releases)
     if verdict.straddles:
         message += f"; {within(verdict.compared)}"
@@ -100,26 +104,28 @@ def _values(facts: Mapping[str, Fact[Any]]) -> dict[str, Any]:
     return found
 
 
-def _uses(facts: Mapping[str, Fact[Any]], primary: Span) -> list[Related]:
-    """Where what is underlined is used: through an alias, a variable, a ConfigMap."""
-    leaves = (leaf.origin for name, fact in facts.items() for _, leaf in named_leaves(name, fact))
-    uses = (use for origin in leaves if isinstance(origin, Written) and origin.span == primary for use in origin.via)
-    return [Related(place, "use", "used here") for place in dict.fromkeys(uses)]
+Leaf = tuple[str, Fact[Any], Written]  # its name, and where it is written
 
 
-def _causes(facts: Mapping[str, Fact[Any]], primary: Span) -> dict[tuple[int, int, int], Related]:
-    """The written leaves behind the values, each once, but for the place that is underlined already."""
+def _written(facts: Mapping[str, Fact[Any]]) -> list[Leaf]:
+    """The written leaves behind the values, in their order."""
+    return [
+        (label, leaf, leaf.origin)
+        for name, fact in facts.items()
+        for label, leaf in named_leaves(name, fact)
+        if isinstance(leaf.origin, Written)
+    ]
+
+
+def _causes(written: Iterable[Leaf], here: list[Written]) -> dict[tuple[int, int, int], Related]:
+    """The written leaves, each place once, but for what is underlined already."""
     causes: dict[tuple[int, int, int], Related] = {}
-    for name, fact in facts.items():
-        for leaf_name, leaf in named_leaves(name, fact):
-            if not isinstance(leaf.origin, Written) or leaf.origin.span == primary:
-                continue
-            if leaf_name.rpartition(".")[2] in WORDS:
-                continue
-            place = leaf.origin.span
-            key = (id(place.source), place.start, place.end)
-            words = f"{leaf_name.rpartition('.')[2]} = {show_value(leaf_name, leaf.value)}"
-            causes.setdefault(key, Related(place, "cause", words))
+    for label, leaf, origin in written:
+        name = label.rpartition(".")[2]
+        place = origin.span
+        key = (id(place.source), place.start, place.end)
+        if name not in WORDS and key not in causes and not any(origin is each for each in here):
+            causes[key] = Related(place, "cause", f"{name} = {show_value(label, leaf.value)}")
     return causes
 
 
