@@ -115,29 +115,21 @@ class OptionSet:
         self._bit = 1 << known.index[release]
         self._prefixes: dict[str, tuple[str, ...]] = {}
 
-    def _stands(self, option: Option) -> bool:
-        return bool(option.releases & self._bit) and (
-            not option.entry or not self._entry or option.entry == self._entry
-        )
+    def _standing(self, options: Iterable[Option]) -> list[Option]:
+        bit, entry = self._bit, self._entry
+        return [
+            option
+            for option in options
+            if option.releases & bit and (not option.entry or not entry or option.entry == entry)
+        ]
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
-        bit, entry = self._bit, self._entry
-        return tuple(
-            [
-                option
-                for option in self._known.options
-                if option.releases & bit and (not option.entry or not entry or option.entry == entry)
-            ]
-        )
+        return tuple(self._standing(self._known.options))
 
     def storing(self, dest: str) -> Option | None:
         """The first option that stores under a name."""
-        bit, entry = self._bit, self._entry
-        for option in self._known.stored(dest):
-            if option.releases & bit and (not option.entry or not entry or option.entry == entry):
-                return option
-        return None
+        return next(iter(self._standing(self._known.stored(dest))), None)
 
     @cached_property
     def by_spelling(self) -> Mapping[str, Option]:
@@ -145,18 +137,16 @@ class OptionSet:
 
     @cached_property
     def positionals(self) -> tuple[Option, ...]:
-        return tuple(option for option in self._known.positionals if self._stands(option))
+        return tuple(self._standing(self._known.positionals))
 
     @cached_property
     def required(self) -> tuple[Option, ...]:
-        return tuple(option for option in self._known.required if self._stands(option))
+        return tuple(self._standing(self._known.required))
 
     def find(self, spelling: str) -> Option | None:
         """The option of exactly that spelling."""
-        bit, entry = self._bit, self._entry
-        for option in self._known.known(spelling):
-            stands = option.releases & bit and (not option.entry or not entry or option.entry == entry)
-            if stands and not option.positional:
+        for option in self._standing(self._known.known(spelling)):
+            if not option.positional:
                 return option
         return None
 

@@ -16,7 +16,6 @@ from kvlint.diagnostics import SEVERITIES, Unchecked
 from kvlint.facts import Catalog, Fact, Unknown, Written
 from kvlint.records import dataclass, field
 from kvlint.ruleset.load import Rule
-from kvlint.ruleset.scopes import speaks_to
 from kvlint.ruleset.truth import Verdict
 from kvlint.source import Span
 
@@ -77,7 +76,7 @@ def judge(rule: Rule, subject: Subject) -> Outcome | Unchecked | None:
     unknown: list[Unknown] = []
     silent = False
     for case in subject.cases:
-        spoken = case.present and (not rule.engines or speaks_to(rule.engines, case.engine, case.releases))
+        spoken = case.present and rule.speaks_to(case.engine, case.releases)
         if spoken is False:
             silent = True
             continue

@@ -123,7 +123,7 @@ class Rule:
         return _template(self.subject, template).render(lookup)
 
     def _chosen(self, choice: Choice, lookup: Lookup, engine: str | None, releases: tuple[str, ...]) -> bool | None:
-        speaks = speaks_to(choice.scopes, engine, releases) if choice.scopes else True
+        speaks = speaks_to(choice.scopes, engine, releases)
         if speaks is False or not choice.condition:
             return speaks
         verdict = self._condition(choice.condition)(lookup)

@@ -52,9 +52,10 @@ class Arguments:
 
 def resolve(arch: Any, settings: Settings, device: Device, rules: Rules) -> Arguments | Outcome:
     """The arguments under one set of rules, or why the engine stops."""
-    key = ("arguments", id(settings), id(device), rules)  # told apart by identity: to hash all fields would take longer
+    # told apart by identity, for to hash all fields would take longer; what is kept beside the answer keeps its identity
+    key = ("arguments", id(settings), id(device), rules)
     kept: tuple[Settings, Device, Arguments | Outcome] | None = arch.memo.get(key)
-    if kept is None or kept[0] is not settings or kept[1] is not device:
+    if kept is None:
         kept = arch.memo[key] = settings, device, _resolve(arch, settings, device, rules)
     return kept[2]
 

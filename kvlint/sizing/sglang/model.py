@@ -61,9 +61,9 @@ class Model:
 
 def read_model(arch: Architecture, settings: Settings, rules: Rules) -> Model | Outcome:
     """The model under one set of rules; `Unknown` where the release's layout of it was not worked out."""
-    key = ("model", id(settings), rules)
+    key = ("model", id(settings), rules)  # `settings` is kept with the answer, and with it its identity
     kept: tuple[Settings, Model | Outcome] | None = arch.memo.get(key)
-    if kept is None or kept[0] is not settings:
+    if kept is None:
         kept = arch.memo[key] = settings, _read_model(arch, settings, rules)
     return kept[1]
 
